@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use transom_remote::cm::{Client, CmServer, protocol::Macroflow};
+use transom_remote::cm::{Client, CmServer, Macroflow};
 
 use crate::interrupt::StoppedBy;
 use crate::output;
@@ -81,8 +81,8 @@ fn manage(paths: Vec<PathBuf>, socket: Option<&Path>, quiet: bool) -> anyhow::Re
             output::note(event);
         }
     });
-    let stopper = server.stopper().context("cannot prepare for signals")?;
-    let stopped_by = StoppedBy::signal(move || stopper.stop())?;
+    let stopper = server.stopper();
+    let stopped_by = StoppedBy::signal(move || stopper.signal())?;
     server.run()?;
     Ok(stopped_by.status())
 }

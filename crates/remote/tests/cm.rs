@@ -9,15 +9,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use transom_device::EventFd;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::stack_sharing;
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 use transom_remote::ExtensionSocket;
-use transom_remote::cm::protocol;
-use transom_remote::cm::{Client, CmServer, Registration, Stopper, protocol::Macroflow};
+use transom_remote::cm::{Client, CmServer, Macroflow, Registration};
 use transom_tcp::extension::{Interval, Variable};
 
 const ONE: &str = "10.0.0.2";
@@ -86,7 +87,7 @@ impl Process {
 struct Scene {
     extensions: tempfile::TempDir,
     directory: tempfile::TempDir,
-    server: Option<(Stopper, JoinHandle<std::io::Result<()>>)>,
+    server: Option<(Arc<EventFd>, JoinHandle<std::io::Result<()>>)>,
 }
 
 impl Scene {
@@ -100,7 +101,7 @@ impl Scene {
     fn start(&mut self) {
         let places = vec![self.extensions.path().to_owned()];
         let server = CmServer::new(places, Some(&self.programs())).unwrap();
-        let stopper = server.stopper().unwrap();
+        let stopper = server.stopper();
         self.server = Some((stopper, std::thread::spawn(|| server.run())));
     }
 
@@ -111,7 +112,7 @@ impl Scene {
 
     fn stop(&mut self) {
         if let Some((stopper, thread)) = self.server.take() {
-            stopper.stop();
+            stopper.signal();
             thread.join().unwrap().unwrap();
         }
     }
@@ -148,7 +149,7 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         if let Some((stopper, _)) = &self.server {
-            stopper.stop();
+            stopper.signal();
         }
     }
 }
@@ -266,7 +267,7 @@ fn a_loss_of_one_program_is_a_loss_of_all() {
 fn programs_that_do_not_keep_to_the_protocol_are_told_and_dropped() {
     let scene = Scene::new();
     let register = r#"{"register":{"destination":"10.0.0.2","packet":1000}}"#;
-    let long = "x".repeat(protocol::LONGEST + 1);
+    let long = "x".repeat(4096 + 1);
     for (lines, reason) in [
         (vec!["nonsense"], "expected"),
         (vec![r#"{"request":1}"#], "the first message is register"),

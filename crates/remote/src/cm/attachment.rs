@@ -67,11 +67,11 @@ enum Phase {
 pub(super) struct Attachment {
     pub(super) wire: Wire,
     offered: Offered,
-    process: i32,
+    pub(super) process: i32,
     phase: Phase,
     came: Clock,
     /// The last share that was sent.
-    share: Option<u64>,
+    pub(super) share: Option<u64>,
 }
 
 impl Attachment {
@@ -80,17 +80,9 @@ impl Attachment {
         Attachment { wire, offered, process, phase: Phase::Met, came: Clock::now(), share: None }
     }
 
-    pub(super) fn process(&self) -> i32 {
-        self.process
-    }
-
     /// The address of the peer.
     pub(super) fn remote(&self) -> SocketAddr {
         self.offered.remote
-    }
-
-    pub(super) fn share(&self) -> Option<u64> {
-        self.share
     }
 
     /// The macroflow that it is part of.

@@ -1,12 +1,11 @@
 //! The library for programs whose flows are not TCP's.
 
-use super::protocol::{Estimate, Macroflow, Register, Reply, Request, write};
+use super::protocol::{Estimate, Macroflow, Registration, Reply, Request, write};
 use super::wire::{PATIENCE, Wire, malformed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,24 +45,6 @@ pub struct Client {
     macroflows: Option<Vec<Macroflow>>,
 }
 
-/// A flow that is to be registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registration {
-    /// The destination of its packets.
-    pub destination: IpAddr,
-    /// Its largest packet, in bytes.
-    pub packet: u32,
-    /// Of two busy flows, the one with twice the weight gets twice the window.
-    pub weight: u32,
-}
-
-impl Registration {
-    /// A flow of weight 1.
-    pub fn new(destination: IpAddr, packet: u32) -> Self {
-        Registration { destination, packet, weight: 1 }
-    }
-}
-
 /// Leave to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -81,14 +62,8 @@ impl Client {
     /// The operating system's, or [`io::ErrorKind::InvalidData`] with the reason of the server.
     pub fn connect(path: impl AsRef<Path>, flow: &Registration) -> io::Result<Self> {
         let mut client = Client::visit(path.as_ref())?;
-        let Registration { destination, packet, weight } = *flow;
-        client.say(&Request::Register(Register { destination, packet, weight }))?;
-        let end = Instant::now() + PATIENCE;
-        while client.macroflow.is_empty() {
-            if !client.await_lines(end)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-        }
+        client.say(&Request::Register(*flow))?;
+        client.answer(|client| (!client.macroflow.is_empty()).then_some(()))?;
         Ok(client)
     }
 
@@ -158,15 +133,7 @@ impl Client {
     /// If the server has gone, or does not answer.
     pub fn query(&mut self) -> io::Result<Option<Estimate>> {
         self.say(&Request::Query {})?;
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(estimate) = self.estimates.pop_front() {
-                return Ok(estimate);
-            }
-            if !self.await_lines(end)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-        }
+        self.answer(|client| client.estimates.pop_front())
     }
 
     /// All macroflows of the server that listens at `path`, without a flow of one's own.
@@ -176,15 +143,7 @@ impl Client {
     pub fn list(path: impl AsRef<Path>) -> io::Result<Vec<Macroflow>> {
         let mut client = Client::visit(path.as_ref())?;
         client.say(&Request::List {})?;
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(all) = client.macroflows.take() {
-                return Ok(all);
-            }
-            if !client.await_lines(end)? {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-        }
+        client.answer(|client| client.macroflows.take())
     }
 
     /// At the server, without a flow.
@@ -205,6 +164,19 @@ impl Client {
             self.take_lines()?;
         }
         said
+    }
+
+    /// Waits for what the server answers; `take` takes it if it has come.
+    fn answer<T>(&mut self, mut take: impl FnMut(&mut Self) -> Option<T>) -> io::Result<T> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = take(self) {
+                return Ok(answer);
+            }
+            if !self.await_lines(end)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
     }
 
     /// Takes in what has come by `end`. Whether anything could have.
@@ -251,10 +223,7 @@ fn read(line: &[u8]) -> io::Result<Reply> {
 fn wait(wire: &Wire, end: Instant) -> io::Result<bool> {
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         let mut wanted = [PollFd::from_borrowed_fd(wire.as_fd(), PollFlags::IN)];
         match poll(&mut wanted, Some(&timeout)) {
             Ok(ready) => return Ok(ready > 0),

@@ -1,7 +1,7 @@
 //! A program with a flow that is not TCP's.
 
 use super::protocol::{self, Estimate, LONGEST, Reply, Request};
-use super::wire::{Credentials, PATIENCE, Wire, malformed};
+use super::wire::{PATIENCE, Wire, malformed};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Instant as Clock;
@@ -17,10 +17,10 @@ const MOST_AT_ONCE: usize = 256;
 #[derive(Debug)]
 pub(super) struct Companion {
     pub(super) wire: Wire,
-    credentials: Credentials,
+    pub(super) process: i32,
     came: Clock,
     /// Since it has registered.
-    stream: Option<Stream>,
+    pub(super) stream: Option<Stream>,
     /// Whether there are further messages in what has been read.
     more: bool,
 }
@@ -34,17 +34,9 @@ pub(super) enum Wanted {
 }
 
 impl Companion {
-    pub(super) fn new(stream: UnixStream, credentials: Credentials) -> io::Result<Self> {
+    pub(super) fn new(stream: UnixStream, process: i32) -> io::Result<Self> {
         let wire = Wire::new(stream, LONGEST)?;
-        Ok(Companion { wire, credentials, came: Clock::now(), stream: None, more: false })
-    }
-
-    pub(super) fn process(&self) -> i32 {
-        self.credentials.process
-    }
-
-    pub(super) fn stream(&self) -> Option<&Stream> {
-        self.stream.as_ref()
+        Ok(Companion { wire, process, came: Clock::now(), stream: None, more: false })
     }
 
     /// Whether it has requests that could not be granted yet.

@@ -12,9 +12,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
+use transom_device::EventFd;
 use transom_device::serving::{AfterAccept, UnixName, after_accept};
 use transom_extensions::cm::Manager;
 use transom_tcp::time::Instant;
@@ -39,7 +40,7 @@ pub struct CmServer {
     attachments: BTreeMap<u64, Attachment>,
     companions: BTreeMap<u64, Companion>,
     next: u64,
-    stop: (UnixStream, UnixStream),
+    stop: Arc<EventFd>,
     tell: Box<dyn FnMut(&CmEvent) + Send>,
 }
 
@@ -113,18 +114,6 @@ impl fmt::Display for CmEvent {
     }
 }
 
-/// Ends a server from another thread.
-#[derive(Debug)]
-pub struct Stopper(UnixStream);
-
-impl Stopper {
-    /// [`CmServer::run`] returns.
-    pub fn stop(&self) {
-        // If it has ended, that is as good.
-        let _ = self.0.shutdown(std::net::Shutdown::Both);
-    }
-}
-
 impl fmt::Debug for CmServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CmServer").field("sockets", &self.sockets).finish_non_exhaustive()
@@ -161,7 +150,7 @@ impl CmServer {
             attachments: BTreeMap::new(),
             companions: BTreeMap::new(),
             next: 0,
-            stop: UnixStream::pair()?,
+            stop: Arc::new(EventFd::new()?),
             tell: Box::new(|_| ()),
         })
     }
@@ -172,15 +161,12 @@ impl CmServer {
         CmServer { tell: Box::new(tell), ..self }
     }
 
-    /// Ends it from elsewhere.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub fn stopper(&self) -> io::Result<Stopper> {
-        self.stop.0.try_clone().map(Stopper)
+    /// Ends it from elsewhere: [`run`](Self::run) returns after a [signal](EventFd::signal).
+    pub fn stopper(&self) -> Arc<EventFd> {
+        Arc::clone(&self.stop)
     }
 
-    /// Serves until it is [stopped](Stopper::stop).
+    /// Serves until it is [stopped](Self::stopper).
     ///
     /// # Errors
     /// The operating system's, if it cannot wait any more.
@@ -231,7 +217,7 @@ impl CmServer {
 
     fn wait(&self) -> io::Result<Vec<Ready>> {
         let mut who = vec![Ready::Stop];
-        let mut what = vec![PollFd::from_borrowed_fd(self.stop.1.as_fd(), PollFlags::IN)];
+        let mut what = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
         if let Some(name) = &self.companions_at {
             who.push(Ready::Listener);
             what.push(PollFd::from_borrowed_fd(name.listener().as_fd(), PollFlags::IN));
@@ -248,10 +234,8 @@ impl CmServer {
             who.push(Ready::Companion(*id));
             what.push(watched(&companion.wire, !companion.is_full()));
         }
-        let timeout = self.patience().map(|patience| Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        });
+        let timeout = self.patience().map(Timespec::try_from).transpose();
+        let timeout = timeout.map_err(io::Error::other)?;
         match poll(&mut what, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -282,7 +266,7 @@ impl CmServer {
             },
         };
         let Ok(credentials) = Credentials::of(&stream) else { return Ok(()) };
-        let Ok(mut companion) = Companion::new(stream, credentials) else { return Ok(()) };
+        let Ok(mut companion) = Companion::new(stream, credentials.process) else { return Ok(()) };
         let refusal = if !credentials.is_trusted() {
             "this server takes programs of its own user and of root"
         } else if self.companions.len() >= MOST_COMPANIONS {
@@ -306,7 +290,7 @@ impl CmServer {
     /// Attaches to the connections that a process offers.
     fn heed(&mut self, path: &Path) {
         let Some(watcher) = self.sockets.watched.get_mut(path) else { return };
-        let process = watcher.process();
+        let process = watcher.process;
         match watcher.wire.flush().and_then(|()| watcher.listen()) {
             Ok(offered) => {
                 for offered in offered {
@@ -344,7 +328,7 @@ impl CmServer {
         let Some(attachment) = self.attachments.get_mut(&id) else { return };
         let before = attachment.macroflow().is_some();
         let outcome = attachment.wire.flush().and_then(|()| attachment.listen(&self.manager, now));
-        let (process, remote) = (attachment.process(), attachment.remote());
+        let (process, remote) = (attachment.process, attachment.remote());
         if let Some(macroflow) = attachment.macroflow().filter(|_| !before) {
             let macroflow = macroflow.to_owned();
             (self.tell)(&CmEvent::Joined { process, remote, macroflow });
@@ -358,10 +342,10 @@ impl CmServer {
     fn listen_to(&mut self, id: u64) {
         let now = self.now();
         let Some(companion) = self.companions.get_mut(&id) else { return };
-        let before = companion.stream().is_some();
+        let before = companion.stream.is_some();
         let outcome = companion.wire.flush().and_then(|()| companion.listen(&self.manager, now));
-        if let Some(stream) = companion.stream().filter(|_| !before) {
-            let (process, macroflow) = (companion.process(), stream.macroflow().to_owned());
+        if let Some(stream) = companion.stream.as_ref().filter(|_| !before) {
+            let (process, macroflow) = (companion.process, stream.macroflow().to_owned());
             (self.tell)(&CmEvent::Registered { process, macroflow });
         }
         match outcome {
@@ -383,8 +367,8 @@ impl CmServer {
             // A program that does not wait for an answer gets none.
             let _ = companion.say(&Reply::Error(error.to_string()));
         }
-        if companion.stream().is_some() {
-            let process = companion.process();
+        if companion.stream.is_some() {
+            let process = companion.process;
             (self.tell)(&CmEvent::Gone { process, reason: reason(error) });
         }
     }
@@ -392,15 +376,8 @@ impl CmServer {
     /// Drops those that say nothing.
     fn clean_up(&mut self) {
         self.companions.retain(|_, companion| !companion.is_silent());
-        let silent: Vec<u64> = self
-            .attachments
-            .iter()
-            .filter(|(_, attachment)| attachment.is_silent())
-            .map(|(id, _)| *id)
-            .collect();
-        for id in silent {
-            let Some(attachment) = self.attachments.remove(&id) else { continue };
-            let (process, remote) = (attachment.process(), attachment.remote());
+        for (_, silent) in self.attachments.extract_if(.., |_, one| one.is_silent()) {
+            let (process, remote) = (silent.process, silent.remote());
             let reason = "the process does not answer".into();
             (self.tell)(&CmEvent::Left { process, remote, reason });
         }
@@ -426,13 +403,13 @@ impl CmServer {
             names.filter_map(|name| {
                 let known = self.manager.macroflow(&name, now)?;
                 let tcp = self.attachments.values();
-                let tcp = tcp.filter(|one| one.macroflow() == Some(name.as_str())).map(|one| {
-                    Flow { process: one.process(), kind: "tcp".into(), share: one.share() }
-                });
+                let tcp = tcp
+                    .filter(|one| one.macroflow() == Some(name.as_str()))
+                    .map(|one| Flow { process: one.process, kind: "tcp".into(), share: one.share });
                 let udp = self.companions.values().filter_map(|one| {
-                    let stream = one.stream().filter(|stream| stream.macroflow() == name)?;
+                    let stream = one.stream.as_ref().filter(|stream| stream.macroflow() == name)?;
                     let share = Some(stream.allowed(now));
-                    Some(Flow { process: one.process(), kind: "udp".into(), share })
+                    Some(Flow { process: one.process, kind: "udp".into(), share })
                 });
                 let flows = tcp.chain(udp).collect();
                 let rtt = known.rtt.map(|rtt| rtt.srtt.as_nanos());

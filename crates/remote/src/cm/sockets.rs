@@ -29,7 +29,7 @@ pub(super) struct Sockets {
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) wire: Wire,
-    process: i32,
+    pub(super) process: i32,
     greeted: bool,
 }
 
@@ -60,7 +60,7 @@ impl Sockets {
                     self.watched.insert(path, watcher);
                 }
                 Err(error) if is_absent(&error) => {}
-                Err(error) => self.refuse(path, error, &mut refused),
+                Err(error) => refused.extend(self.refuse(&path, error).map(|error| (path, error))),
             }
         }
         refused
@@ -73,18 +73,15 @@ impl Sockets {
         if watcher.greeted {
             return None;
         }
-        let mut refused = Vec::new();
-        self.refuse(path.to_owned(), error, &mut refused);
-        refused.pop().map(|(_, error)| error)
+        self.refuse(path, error)
     }
 
-    fn refuse(&mut self, path: PathBuf, error: io::Error, refused: &mut Vec<(PathBuf, io::Error)>) {
+    /// The error, unless this path was refused before.
+    fn refuse(&mut self, path: &Path, error: io::Error) -> Option<io::Error> {
         if self.refused.len() >= MOST_NAMES {
             self.refused.clear();
         }
-        if self.refused.insert(path.clone()) {
-            refused.push((path, error));
-        }
+        self.refused.insert(path.to_owned()).then_some(error)
     }
 
     fn present(&self) -> Vec<PathBuf> {
@@ -115,10 +112,6 @@ impl Watcher {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
         Ok(Watcher { wire, process: credentials.process, greeted: false })
-    }
-
-    pub(super) fn process(&self) -> i32 {
-        self.process
     }
 
     /// The connections that are on offer, or have come.
