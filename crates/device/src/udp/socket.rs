@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use rustix::time::{
@@ -14,6 +14,8 @@ use rustix::time::{
     timerfd_settime,
 };
 use transom_wire::Ecn;
+
+use crate::{EventFd, socket_option};
 
 /// The receive buffer that we ask for; the kernel may give less.
 const BUFFER: usize = 4 << 20;
@@ -25,7 +27,7 @@ pub(super) struct Socket {
     state: UdpSocketState,
     /// Readable when the socket is, when the clock has ticked, and when [`Socket::signal`] says so.
     waiting: OwnedFd,
-    signal: OwnedFd,
+    signal: EventFd,
     signalled: bool,
     clock: Option<OwnedFd>,
 }
@@ -74,12 +76,9 @@ impl Socket {
         } else {
             sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
         }
-        // As much as one gets: a privileged process more.
-        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
-            let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
-        }
+        socket_option::set_receive_buffer(&socket, BUFFER);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
-        let signal = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let signal = EventFd::new()?;
         let clock = tick.map(ticking).transpose()?;
         let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for fd in [Some(socket.as_fd()), Some(signal.as_fd()), clock.as_ref().map(AsFd::as_fd)] {
@@ -128,11 +127,10 @@ impl Socket {
             return;
         }
         self.signalled = there_is;
-        // Neither can fail in a way that matters: it is readable already, or not any more.
         if there_is {
-            let _ = rustix::io::write(&self.signal, &1u64.to_ne_bytes());
+            self.signal.signal();
         } else {
-            let _ = rustix::io::read(&self.signal, &mut [0; 8]);
+            self.signal.reset();
         }
     }
 
