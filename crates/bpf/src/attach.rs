@@ -112,26 +112,22 @@ pub fn attach_filter(program: &Program<'_>, index: u32, side: Side) -> Result<St
     Ok(format!("{name}:[{id}]"))
 }
 
-/// The place where an XDP program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the driver, before the kernel makes a packet of a frame.
-    Driver,
-    /// Behind it, with any driver.
-    Generic,
-}
-
-/// Attaches an XDP program to an interface by a link (Linux 5.9). It is there until the descriptor is closed.
+/// Attaches an XDP program to an interface by a link (Linux 5.9): in the driver, before the kernel makes a packet of a frame, if the driver can do that, else
+/// behind it. It is there until the descriptor is closed. Returns also whether it is in the driver.
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn attach_xdp(program: &Program<'_>, index: u32, mode: XdpMode) -> Result<OwnedFd, BpfError> {
+pub fn attach_xdp(program: &Program<'_>, index: u32) -> Result<(OwnedFd, bool), BpfError> {
+    match attach_xdp_at(program, index, libbpf_sys::XDP_FLAGS_DRV_MODE) {
+        Ok(link) => Ok((link, true)),
+        Err(_) => Ok((attach_xdp_at(program, index, libbpf_sys::XDP_FLAGS_SKB_MODE)?, false)),
+    }
+}
+
+fn attach_xdp_at(program: &Program<'_>, index: u32, flags: u32) -> Result<OwnedFd, BpfError> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t,
-        flags: match mode {
-            XdpMode::Driver => libbpf_sys::XDP_FLAGS_DRV_MODE,
-            XdpMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-        },
+        flags,
         ..libbpf_sys::bpf_link_create_opts::default()
     };
     let program = program.as_fd().as_raw_fd();

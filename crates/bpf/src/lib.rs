@@ -3,33 +3,21 @@
 //! It is libbpf (`libbpf-rs`) with the calls that the crate lacks: links at interfaces (TCX, XDP) and costs. All programs of Transom are loaded
 //! here: the broker's, the router's, that of AF_XDP, and the controller for the kernel's own sockets. Without the feature `libbpf` the crate is empty, so that the default build does not need
 //! libelf.
+#![cfg(feature = "libbpf")]
 
-#[cfg(feature = "libbpf")]
 mod attach;
-#[cfg(feature = "libbpf")]
 mod bytes;
-#[cfg(feature = "libbpf")]
 mod cost;
-#[cfg(feature = "libbpf")]
 mod error;
-#[cfg(feature = "libbpf")]
 mod object;
-#[cfg(feature = "libbpf")]
 mod pins;
 
-#[cfg(feature = "libbpf")]
-pub use attach::{Side, XdpMode, attach_filter, attach_tcx, attach_xdp, attached_tcx, update};
-#[cfg(feature = "libbpf")]
+pub use attach::{Side, attach_filter, attach_tcx, attach_xdp, attached_tcx, update};
 pub use bytes::Aligned;
-#[cfg(feature = "libbpf")]
 pub use cost::{cost, count_cost};
-#[cfg(feature = "libbpf")]
 pub use error::BpfError;
-#[cfg(feature = "libbpf")]
 pub use libbpf_rs;
-#[cfg(feature = "libbpf")]
 pub use object::{
     Loaded, also_load, hash_map, open, set_callbacks_name, set_capacity, set_constants, walk,
 };
-#[cfg(feature = "libbpf")]
 pub use pins::{PinDirectory, mount, tcx_device};

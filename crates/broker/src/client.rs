@@ -21,7 +21,7 @@
 //! itself may crash or be started anew meanwhile: packets go on, and the next request goes to the new one.
 
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -144,10 +144,7 @@ impl BoundSocket {
     /// # Errors
     /// When the kernel does not tell what it is bound to, or it is not of IPv4 or IPv6.
     pub fn from_socket(socket: OwnedFd) -> io::Result<Self> {
-        let local = rustix::net::getsockname(&socket)?;
-        let local = SocketAddrV4::try_from(local.clone())
-            .map(SocketAddr::V4)
-            .or_else(|_| SocketAddrV6::try_from(local).map(SocketAddr::V6))?;
+        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
         Ok(BoundSocket { socket, local })
     }
 

@@ -3,7 +3,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use libc::{sock_filter, sock_fprog};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::socket_option;
 
 /// Options of `linux/if_packet.h`.
 const ADD_MEMBERSHIP: libc::c_int = 1;
@@ -35,12 +38,9 @@ struct Request {
 pub(crate) fn open(receive_buffer: usize) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-    if sockopt::set_socket_recv_buffer_size_force(&socket, receive_buffer).is_err() {
-        // Without rights over the machine, as much as `net.core.rmem_max` allows.
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, receive_buffer);
-    }
-    set_option(&socket, libc::SOL_PACKET, VNET_HDR, &1i32)?;
-    set_option(&socket, libc::SOL_PACKET, IGNORE_OUTGOING, &1i32)?;
+    socket_option::set_receive_buffer(&socket, receive_buffer);
+    socket_option::set(&socket, libc::SOL_PACKET, VNET_HDR, &1i32)?;
+    socket_option::set(&socket, libc::SOL_PACKET, IGNORE_OUTGOING, &1i32)?;
     Ok(socket)
 }
 
@@ -76,19 +76,13 @@ pub(crate) fn join(
         length: if station.is_some() { 6 } else { 0 },
         address: [a, b, c, d, e, f, 0, 0],
     };
-    set_option(socket, libc::SOL_PACKET, ADD_MEMBERSHIP, &request)
+    socket_option::set(socket, libc::SOL_PACKET, ADD_MEMBERSHIP, &request)
 }
 
-pub(crate) fn set_option<T>(
-    socket: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the kernel reads `length` bytes at the address, which are those of `value`; and of a `sock_fprog`, the instructions that it
-    // points to, which the caller has borrowed until this returns.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// Has the socket hear only what a program of classic BPF lets pass.
+pub(crate) fn attach_filter(socket: &OwnedFd, filter: &[sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel only reads it.
+    let program = sock_fprog { len, filter: filter.as_ptr().cast_mut() };
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }

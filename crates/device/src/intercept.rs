@@ -11,13 +11,11 @@
 //! kernel then executes the call unchanged.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
-};
+use crate::passing;
 
 mod assembler;
 mod filter;
@@ -59,19 +57,22 @@ fn spawn_filtered(
     program: Vec<libc::sock_filter>,
 ) -> io::Result<(Child, Notifier)> {
     notifier::check_sizes()?;
-    let flags = SocketFlags::CLOEXEC;
-    let (ours, theirs) =
-        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let (ours, theirs) = passing::pair()?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
     let end = theirs.as_raw_fd();
     // SAFETY: between fork and exec, `install` makes system calls and uses memory that exists already; it does not allocate. `end` is open
     // while the command is started: `theirs` is dropped below.
     unsafe {
-        command.pre_exec(move || install::install(&program, filter::FLAGS, end));
+        command.pre_exec(move || {
+            install::install(&program, filter::FLAGS, BorrowedFd::borrow_raw(end))
+        });
     }
     let child = command.spawn();
     drop(theirs);
     let mut child = child?;
-    match receive(ours.as_fd()) {
+    let mut sent = Vec::new();
+    let received = passing::receive(&ours, 1, 1, &mut sent);
+    match received.and_then(|_| sent.pop().ok_or(io::ErrorKind::UnexpectedEof.into())) {
         Ok(descriptor) => Ok((child, Notifier::from_descriptor(descriptor))),
         Err(error) => {
             // It would wait for ever.
@@ -80,19 +81,4 @@ fn spawn_filtered(
             Err(error)
         }
     }
-}
-
-/// Takes the descriptor that the child has sent.
-fn receive(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let mut byte = [0];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let mut data = [io::IoSliceMut::new(&mut byte)];
-    rustix::net::recvmsg(socket, &mut data, &mut ancillary, flags)?;
-    let mut descriptors = ancillary.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    descriptors.next().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }

@@ -4,7 +4,9 @@
 //! ([`crate::diag`]). `transom_tcp` reads them, because it knows what they say.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+
+use crate::socket_option;
 
 /// As many bytes as are kept: more than any kernel so far tells.
 const LONGEST: usize = 320;
@@ -101,22 +103,8 @@ impl KernelTcpInfo {
 /// The kernel's, for one if `socket` is not a TCP socket.
 pub fn tcp_info(socket: &impl AsFd) -> io::Result<KernelTcpInfo> {
     let mut bytes = [0u8; LONGEST];
-    let mut len = LONGEST as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `len` bytes into
-    // `bytes`, which has as many, and the new length into `len`.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            bytes.as_mut_ptr().cast(),
-            &raw mut len,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let told = bytes.get(..len as usize).and_then(KernelTcpInfo::new);
+    let len = socket_option::get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
+    let told = bytes.get(..len).and_then(KernelTcpInfo::new);
     told.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 

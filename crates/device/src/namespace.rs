@@ -24,6 +24,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::interface::{InterfaceError, Interfaces};
+use crate::open::kind_of;
 
 mod user;
 
@@ -57,14 +58,7 @@ pub enum NamespaceError {
 impl NamespaceError {
     /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
-        match self {
-            NamespaceError::Create(source)
-            | NamespaceError::Open(source)
-            | NamespaceError::Enter(source)
-            | NamespaceError::Thread(source)
-            | NamespaceError::Netlink(source) => source.kind(),
-            NamespaceError::Loopback(error) => error.kind(),
-        }
+        kind_of(self, io::ErrorKind::Other)
     }
 }
 

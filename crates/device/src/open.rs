@@ -27,8 +27,8 @@ use crate::tun::{Tun, TunError, TunOffload};
 use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
 
-pub(crate) use error::with_causes;
 pub use error::{OpenError, Reason};
+pub(crate) use error::{kind_of, with_causes};
 
 /// The socket of the broker of `shared`, by default.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";

@@ -32,6 +32,7 @@ use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Routes, Taken};
 use crate::many;
+use crate::open::kind_of;
 use crate::unflushed::Kept;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 #[cfg(feature = "bpf")]
@@ -94,13 +95,9 @@ impl PacketError {
     /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
-            PacketError::Socket(source) | PacketError::Netlink(source) => source.kind(),
-            PacketError::Interface(error) => error.kind(),
-            #[cfg(feature = "bpf")]
-            PacketError::Silence(error) => error.kind(),
             PacketError::NoInterface { .. } => io::ErrorKind::NotFound,
             PacketError::Down(_) => io::ErrorKind::NetworkDown,
-            _ => io::ErrorKind::InvalidInput,
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
 }

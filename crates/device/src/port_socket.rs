@@ -1,11 +1,13 @@
 //! The properties of a socket that another process has passed.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::c_int;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 
 use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
+
+use crate::socket_option;
 
 /// A TCP socket as the kernel sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +44,7 @@ impl PortSocket {
         if !internet || !tcp || sockopt::socket_type(socket)? != SocketType::STREAM {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no TCP socket"));
         }
-        let local = rustix::net::getsockname(socket)?;
-        let local = SocketAddrV4::try_from(local.clone())
-            .map(SocketAddr::V4)
-            .or_else(|_| SocketAddrV6::try_from(local).map(SocketAddr::V6))?;
+        let local = SocketAddr::try_from(rustix::net::getsockname(socket)?)?;
         let v6 = domain == AddressFamily::INET6;
         let mut foreign = flag(socket, libc::IPPROTO_IP, libc::IP_FREEBIND)?
             || flag(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT)?;
@@ -71,7 +70,7 @@ impl PortSocket {
 /// # Errors
 /// The kernel's refusal.
 pub fn namespace_of(socket: impl AsFd) -> io::Result<u64> {
-    option(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, 0u64)
+    socket_option::read(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE)
 }
 
 /// The kernel's number for a socket, which no other one gets until the next boot (`SO_COOKIE`).
@@ -84,23 +83,9 @@ pub fn cookie_of(socket: impl AsFd) -> io::Result<u64> {
 
 /// Whether an option that is an int is not zero.
 fn flag(socket: impl AsFd, level: c_int, name: c_int) -> io::Result<bool> {
-    option(socket, level, name, 0 as c_uint).map(|value| value != 0)
-}
-
-/// An integer.
-trait Plain: Copy {}
-impl Plain for u32 {}
-impl Plain for u64 {}
-
-fn option<T: Plain>(socket: impl AsFd, level: c_int, name: c_int, mut value: T) -> io::Result<T> {
-    let descriptor = socket.as_fd().as_raw_fd();
-    let mut length = size_of::<T>() as libc::socklen_t;
-    let place: *mut c_void = (&raw mut value).cast();
-    // SAFETY: the kernel writes at most `length` bytes to `value`, an integer, for which any bytes are valid.
-    match unsafe { libc::getsockopt(descriptor, level, name, place, &raw mut length) } {
-        0 => Ok(value),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let mut value = [0; size_of::<c_int>()];
+    socket_option::get(socket, level, name, &mut value)?;
+    Ok(value != [0; size_of::<c_int>()])
 }
 
 #[cfg(test)]

@@ -1,52 +1,68 @@
-//! Socket options of 8 bytes, at any level: those that a program in the kernel answers (BPF at `cgroup/setsockopt`).
+//! Socket options at any level, such as those that a program in the kernel answers (BPF at `cgroup/setsockopt`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The option's value.
+use rustix::net::sockopt;
+
+/// Writes as much of an option's value as there is room for, and gives how many bytes that were. It must be one whose value holds no addresses of memory.
+pub(crate) fn get(
+    socket: impl AsFd,
+    level: i32,
+    option: i32,
+    into: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(into.len()).unwrap_or(libc::socklen_t::MAX);
+    let (descriptor, place) = (socket.as_fd().as_raw_fd(), into.as_mut_ptr().cast());
+    // SAFETY: the descriptor is open as long as `socket` is there; the kernel writes at most `length` bytes to `into`, which has as many, and the new length
+    // to `length`.
+    match unsafe { libc::getsockopt(descriptor, level, option, place, &raw mut length) } {
+        0 => Ok(into.len().min(length as usize)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets an option. If its value holds addresses of memory, they have to be those of something that is borrowed until this returns.
+pub(crate) fn set<T: ?Sized>(
+    socket: impl AsFd,
+    level: i32,
+    option: i32,
+    value: &T,
+) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of_val(value)).unwrap_or(libc::socklen_t::MAX);
+    let (descriptor, place) = (socket.as_fd().as_raw_fd(), std::ptr::from_ref(value).cast());
+    // SAFETY: the descriptor is open as long as `socket` is there, and the kernel reads at most `length` bytes at the address, which are those of `value`.
+    match unsafe { libc::setsockopt(descriptor, level, option, place, length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Asks for a receive buffer of this size. Without rights over the machine, as much as `net.core.rmem_max` allows is had.
+pub(crate) fn set_receive_buffer(socket: impl AsFd, size: usize) {
+    if sockopt::set_socket_recv_buffer_size_force(&socket, size).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, size);
+    }
+}
+
+/// The value of an option of 8 bytes.
 ///
 /// # Errors
 /// The kernel's: `ENOPROTOOPT` if nobody answers for the level. A value of another length is [`io::ErrorKind::InvalidData`].
-pub fn read(socket: &impl AsFd, level: i32, option: i32) -> io::Result<u64> {
-    let mut value = [0u8; size_of::<u64>()];
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `socket` is borrowed; the kernel writes at most `length` bytes into `value`, which has as many, and the
-    // new length into `length`.
-    let outcome = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            option,
-            value.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if outcome != 0 {
-        return Err(io::Error::last_os_error());
+pub fn read(socket: impl AsFd, level: i32, option: i32) -> io::Result<u64> {
+    let mut value = [0; size_of::<u64>()];
+    match get(socket, level, option, &mut value)? {
+        8 => Ok(u64::from_ne_bytes(value)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
-    if length as usize != value.len() {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok(u64::from_ne_bytes(value))
 }
 
-/// Sets the option.
+/// Sets an option of 8 bytes.
 ///
 /// # Errors
 /// The kernel's: `ENOPROTOOPT` if nobody answers for the level.
-pub fn write(socket: &impl AsFd, level: i32, option: i32, value: u64) -> io::Result<()> {
-    let value = value.to_ne_bytes();
-    // SAFETY: the descriptor is open as long as `socket` is borrowed, and `value` has as many bytes as the call says.
-    let outcome = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            option,
-            value.as_ptr().cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+pub fn write(socket: impl AsFd, level: i32, option: i32, value: u64) -> io::Result<()> {
+    set(socket, level, option, &value)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use transom_wire::{Protocol, tcp};
 
 use crate::interface::IpPrefix;
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Taken};
+use crate::open::kind_of;
 use crate::packet::{PacketError, Place, QuestionSocket, Station, ethernet_header, station};
 use crate::{Capabilities, Device, MAX_HEAD, RxPacket, SendError, TxPacket};
 use program::Redirection;
@@ -83,26 +84,10 @@ impl XdpError {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             XdpError::Packet(error) => error.kind(),
-            XdpError::System(source) => source.kind(),
-            XdpError::Program { source, .. } | XdpError::Socket(source) => kind_of(&**source),
-            XdpError::Queues { .. } | XdpError::Mtu { .. } => io::ErrorKind::InvalidInput,
+            XdpError::Program { .. } | XdpError::Socket(_) => kind_of(self, io::ErrorKind::Other),
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
-}
-
-/// The meaning of the kernel's error number at the bottom of an error.
-fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
-    let mut error = Some(error);
-    while let Some(one) = error {
-        if let Some(system) = one.downcast_ref::<io::Error>() {
-            return system.kind();
-        }
-        if let Some(bpf) = one.downcast_ref::<transom_bpf::BpfError>() {
-            return bpf.kind();
-        }
-        error = one.source();
-    }
-    io::ErrorKind::Other
 }
 
 impl From<XdpError> for io::Error {

@@ -63,11 +63,11 @@ struct PinnedTable<'a>(&'a Kernel, &'a ProbeSockets);
 
 impl Table for PinnedTable<'_> {
     fn held(&self, flow: &Flow) -> Option<Quarantined> {
-        self.0.quarantined(flow)
+        self.0.quarantine.get(flow)
     }
 
     fn release(&self, flow: &Flow) {
-        self.0.release(flow);
+        self.0.quarantine.remove(flow);
     }
 
     fn probe(&self, flow: &Flow, nonce: u32, attempt: u32) {
@@ -169,7 +169,7 @@ impl Daemon {
         self.endings.quarantine_in_use = usable;
         let place = |flow: &Flow| {
             let value = nonce().map(|nonce| Quarantined { until: now + lasting, nonce, user });
-            usable && value.is_some_and(|value| kernel.quarantine(flow, value).is_ok())
+            usable && value.is_some_and(|value| kernel.quarantine.set(flow, &value).is_ok())
         };
         for at in self.quarantine.admit(user, flows, now, place) {
             self.hold(at, user, lasting);
@@ -179,7 +179,7 @@ impl Daemon {
     /// Keeps others than this user from a port for some time.
     fn hold(&mut self, at: SocketAddr, user: u32, lasting: Duration) {
         let until = monotonic() + lasting;
-        let earlier = self.kernel.hold(at).filter(|hold| hold.until > monotonic());
+        let earlier = self.kernel.holds.get(&at).filter(|hold| hold.until > monotonic());
         // Of two users neither gets it before both holds are over.
         let (user, until) = match earlier {
             Some(hold) if hold.user != user => (NOBODY, until.max(hold.until)),
@@ -187,14 +187,15 @@ impl Daemon {
             None => (user, until),
         };
         self.endings.held_ports += u64::from(earlier.is_none());
-        if self.kernel.set_hold(at, Hold { until, user }).is_err() {
+        if self.kernel.holds.set(&at, &Hold { until, user }).is_err() {
             self.endings.closed_until = self.endings.closed_until.max(until);
         }
     }
 
     /// How long a user has to wait for a port yet; nothing if the port can be had.
     pub(super) fn wait_for_port(&self, at: SocketAddr, user: u32) -> Option<Duration> {
-        let held = self.kernel.hold(at).filter(|hold| hold.user != user).map(|hold| hold.until);
+        let held =
+            self.kernel.holds.get(&at).filter(|hold| hold.user != user).map(|hold| hold.until);
         let until = held.unwrap_or_default().max(self.endings.closed_until);
         until.checked_sub(monotonic()).filter(|left| !left.is_zero())
     }
@@ -202,7 +203,7 @@ impl Daemon {
     /// Whether a lease has this address and port, also if the programs have removed its entry since.
     pub(super) fn is_held(&self, at: SocketAddr) -> bool {
         let mut ports = self.leases.values().flat_map(|lease| lease.ports.values());
-        self.kernel.port(at).is_some() || ports.any(|held| held.endpoints.contains(&at))
+        self.kernel.ports.get(&at).is_some() || ports.any(|held| held.endpoints.contains(&at))
     }
 
     /// Takes ports from a lease that goes on. Their connections go into quarantine soon; before that nobody gets the ports ([`Daemon::settle_ports`]). Those at
@@ -285,7 +286,7 @@ impl Daemon {
     /// Goes on with an earlier broker's quarantine: its own map, and what one that was stopped has left in a file.
     pub(super) fn recover_quarantine(&mut self) {
         let now = monotonic();
-        let found = self.kernel.all_quarantined();
+        let found = self.kernel.quarantine.all();
         self.endings.quarantine_in_use =
             !found.is_empty() && self.kernel.use_quarantine(true).is_ok();
         for (flow, held) in found {
@@ -313,7 +314,7 @@ impl Daemon {
         let next = self.quarantine.run(now, &table);
         if next.is_none() && self.endings.quarantine_in_use {
             // What the list at the start may have missed, as entries went meanwhile.
-            for (flow, held) in self.kernel.all_quarantined() {
+            for (flow, held) in self.kernel.quarantine.all() {
                 self.quarantine.restore(held.user, flow, now);
             }
             if self.quarantine.len() == 0 {
@@ -330,9 +331,9 @@ impl Daemon {
         if now >= self.endings.holds_checked + HOLD_CHECK_INTERVAL {
             self.endings.holds_checked = now;
             self.endings.held_ports = 0;
-            for (at, hold) in self.kernel.holds() {
+            for (at, hold) in self.kernel.holds.all() {
                 if hold.until <= now {
-                    self.kernel.clear_hold(at);
+                    self.kernel.holds.remove(&at);
                 } else {
                     self.endings.held_ports += 1;
                 }
@@ -377,7 +378,7 @@ impl Daemon {
             let Some(left) = end.checked_sub(monotonic()) else { break };
             std::thread::sleep(wait.min(left));
         }
-        let left = leftover::Leftover::new(self.kernel.all_quarantined(), self.kernel.holds());
+        let left = leftover::Leftover::new(self.kernel.quarantine.all(), self.kernel.holds.all());
         if let Err(error) = leftover::save(&self.leftover_path(), &left) {
             self.log_error(&format!("cannot write {}: {error}", self.leftover_path().display()));
         }

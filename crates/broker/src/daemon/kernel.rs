@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -13,7 +14,7 @@ use transom_bpf::{
 
 use super::DaemonError;
 use super::layout::{
-    self, DEMUX_COUNTERS, DROP_REASONS, Flow, Hold, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER,
+    self, DEMUX_COUNTERS, DROP_REASONS, Entry, Flow, Hold, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER,
     PortEntry, Quarantined, Track,
 };
 use crate::protocol::Count;
@@ -40,8 +41,8 @@ pub(super) struct LeaseCounts {
 pub(super) struct Kernel {
     programs: Loaded,
     pins: PinDirectory,
-    ports: MapHandle,
-    leases: MapHandle,
+    pub(super) ports: Map<SocketAddr, PortEntry>,
+    pub(super) leases: Map<u32, LeaseEntry>,
     counts: MapHandle,
     demux_total: MapHandle,
     guard_total: MapHandle,
@@ -50,9 +51,9 @@ pub(super) struct Kernel {
     peers: MapHandle,
     flows: MapHandle,
     rates: MapHandle,
-    quarantine: MapHandle,
+    pub(super) quarantine: Map<Flow, Quarantined>,
     quarantine_used: MapHandle,
-    holds: MapHandle,
+    pub(super) holds: Map<SocketAddr, Hold>,
 }
 
 impl Kernel {
@@ -83,8 +84,8 @@ impl Kernel {
         }
         let programs = Loaded::load(object, "the kernel does not take the programs or the maps")?;
         let kernel = Kernel {
-            ports: programs.map("ports")?,
-            leases: programs.map("leases")?,
+            ports: Map::of(programs.map("ports")?),
+            leases: Map::of(programs.map("leases")?),
             counts: programs.map("counts_of")?,
             demux_total: programs.map("demux_total")?,
             guard_total: programs.map("guard_total")?,
@@ -93,9 +94,9 @@ impl Kernel {
             peers: programs.map("peers")?,
             flows: programs.map("flows")?,
             rates: programs.map("rates")?,
-            quarantine: programs.map("quarantine")?,
+            quarantine: Map::of(programs.map("quarantine")?),
             quarantine_used: programs.map("quarantine_used")?,
-            holds: programs.map("holds")?,
+            holds: Map::of(programs.map("holds")?),
             programs,
             pins,
         };
@@ -158,35 +159,6 @@ impl Kernel {
         self.pins.clone().remove_all()
     }
 
-    fn set(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), DaemonError> {
-        let failed = BpfError::of("cannot write into a map");
-        Ok(map.update(key, value, MapFlags::ANY).map_err(failed)?)
-    }
-
-    fn clear(map: &MapHandle, key: &[u8]) {
-        // Gone already is as good.
-        let _ = map.delete(key);
-    }
-
-    pub(super) fn set_port(&self, at: SocketAddr, port: PortEntry) -> Result<(), DaemonError> {
-        Self::set(&self.ports, &layout::endpoint_key(at.ip(), at.port()), &port.bytes())
-    }
-
-    pub(super) fn clear_port(&self, at: SocketAddr) {
-        Self::clear(&self.ports, &layout::endpoint_key(at.ip(), at.port()));
-    }
-
-    pub(super) fn port(&self, at: SocketAddr) -> Option<PortEntry> {
-        let found = self.ports.lookup(&layout::endpoint_key(at.ip(), at.port()), MapFlags::ANY);
-        PortEntry::read(&found.ok()??)
-    }
-
-    pub(super) fn ports(&self) -> Vec<(SocketAddr, PortEntry)> {
-        let keys: Vec<_> = self.ports.keys().collect();
-        let entries = keys.iter().filter_map(|key| layout::read_endpoint(key));
-        entries.filter_map(|at| Some((at, self.port(at)?))).collect()
-    }
-
     /// Writes the lease and the counters of a device, before the device can be used.
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
         let processors = transom_bpf::libbpf_rs::num_possible_cpus()
@@ -197,7 +169,7 @@ impl Kernel {
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
         let (key_len, value_len) = (layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
         let flows = transom_bpf::hash_map("flows", key_len, value_len, layout::MAX_FLOWS)?;
-        Self::set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
+        set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
         self.change_lease(device, lease)
     }
 
@@ -208,10 +180,10 @@ impl Kernel {
             let present = self.rates.lookup(&key, MapFlags::ANY).ok().flatten();
             // Packets that the user has sent already still count.
             if present.is_none_or(|present| present.get(8..) != rate.get(8..)) {
-                Self::set(&self.rates, &key, &rate)?;
+                set(&self.rates, &key, &rate)?;
             }
         }
-        Self::set(&self.leases, &device.to_ne_bytes(), &lease.bytes())
+        self.leases.set(&device, lease)
     }
 
     /// Forgets the rates of users other than these.
@@ -219,25 +191,15 @@ impl Kernel {
         for key in self.rates.keys().collect::<Vec<_>>() {
             let user = key.first_chunk().map(|user| u32::from_ne_bytes(*user));
             if user.is_none_or(|user| !users.contains(&user)) {
-                Self::clear(&self.rates, &key);
+                clear(&self.rates, &key);
             }
         }
     }
 
     pub(super) fn clear_lease(&self, device: u32) {
-        Self::clear(&self.leases, &device.to_ne_bytes());
-        Self::clear(&self.counts, &device.to_ne_bytes());
-        Self::clear(&self.flows, &device.to_ne_bytes());
-    }
-
-    pub(super) fn leases(&self) -> Vec<(u32, LeaseEntry)> {
-        let keys: Vec<_> = self.leases.keys().collect();
-        let entries = keys.iter().filter_map(|key| {
-            let device = u32::from_ne_bytes(*key.first_chunk()?);
-            let found = self.leases.lookup(key, MapFlags::ANY).ok()??;
-            Some((device, LeaseEntry::read(&found)?))
-        });
-        entries.collect()
+        self.leases.remove(&device);
+        clear(&self.counts, &device.to_ne_bytes());
+        clear(&self.flows, &device.to_ne_bytes());
     }
 
     pub(super) fn counts(&self, device: u32) -> Option<LeaseCounts> {
@@ -267,7 +229,7 @@ impl Kernel {
     /// Takes connections out of a device's map.
     pub(super) fn forget_flows<'a>(&self, device: u32, gone: impl IntoIterator<Item = &'a Flow>) {
         let Some(flows) = flows_of(&self.flows, device) else { return };
-        gone.into_iter().for_each(|flow| Self::clear(&flows, &flow.key()));
+        gone.into_iter().for_each(|flow| clear(&flows, &flow.bytes()));
     }
 
     /// Whether a device has had connections that its map of flows does not have.
@@ -276,56 +238,21 @@ impl Kernel {
         self.counts(device).is_none_or(|counts| counts.untracked > 0)
     }
 
-    /// Puts a connection into quarantine.
-    pub(super) fn quarantine(&self, flow: &Flow, value: Quarantined) -> Result<(), DaemonError> {
-        Self::set(&self.quarantine, &flow.key(), &value.bytes())
-    }
-
-    pub(super) fn quarantined(&self, flow: &Flow) -> Option<Quarantined> {
-        Quarantined::read(&self.quarantine.lookup(&flow.key(), MapFlags::ANY).ok()??)
-    }
-
-    pub(super) fn release(&self, flow: &Flow) {
-        Self::clear(&self.quarantine, &flow.key());
-    }
-
-    /// All connections in quarantine.
-    pub(super) fn all_quarantined(&self) -> Vec<(Flow, Quarantined)> {
-        read_quarantine(&self.quarantine)
-    }
-
     /// Says whether there is any connection in quarantine. The programs do not look for one otherwise.
     pub(super) fn use_quarantine(&self, used: bool) -> Result<(), DaemonError> {
         let key = 0u32.to_ne_bytes();
-        Self::set(&self.quarantine_used, &key, &u32::from(used).to_ne_bytes())
-    }
-
-    pub(super) fn set_hold(&self, at: SocketAddr, hold: Hold) -> Result<(), DaemonError> {
-        Self::set(&self.holds, &layout::endpoint_key(at.ip(), at.port()), &hold.bytes())
-    }
-
-    pub(super) fn hold(&self, at: SocketAddr) -> Option<Hold> {
-        let key = layout::endpoint_key(at.ip(), at.port());
-        Hold::read(&self.holds.lookup(&key, MapFlags::ANY).ok()??)
-    }
-
-    pub(super) fn clear_hold(&self, at: SocketAddr) {
-        Self::clear(&self.holds, &layout::endpoint_key(at.ip(), at.port()));
-    }
-
-    pub(super) fn holds(&self) -> Vec<(SocketAddr, Hold)> {
-        read_holds(&self.holds)
+        set(&self.quarantine_used, &key, &u32::from(used).to_ne_bytes())
     }
 
     /// Makes the keys of a map those that are wanted.
     fn reconcile(map: &MapHandle, wanted: &[Vec<u8>], value: &[u8]) -> Result<(), DaemonError> {
         for key in map.keys().collect::<Vec<_>>() {
             if !wanted.contains(&key) {
-                Self::clear(map, &key);
+                clear(map, &key);
             }
         }
         for key in wanted {
-            Self::set(map, key, value)?;
+            set(map, key, value)?;
         }
         Ok(())
     }
@@ -347,11 +274,11 @@ impl Kernel {
     }
 
     pub(super) fn add_peers(&self, keys: &[Vec<u8>]) -> Result<(), DaemonError> {
-        keys.iter().try_for_each(|key| Self::set(&self.peers, key, &[1]))
+        keys.iter().try_for_each(|key| set(&self.peers, key, &[1]))
     }
 
     pub(super) fn clear_peers(&self, keys: &[Vec<u8>]) {
-        keys.iter().for_each(|key| Self::clear(&self.peers, key));
+        keys.iter().for_each(|key| clear(&self.peers, key));
     }
 
     /// How many ports the programs have given back to the kernel.
@@ -394,6 +321,43 @@ fn flows_of(all: &MapHandle, device: u32) -> Option<MapHandle> {
     MapHandle::from_map_id(u32::from_ne_bytes(*number.first_chunk()?)).ok()
 }
 
+fn set(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), DaemonError> {
+    let failed = BpfError::of("cannot write into a map");
+    Ok(map.update(key, value, MapFlags::ANY).map_err(failed)?)
+}
+
+fn clear(map: &MapHandle, key: &[u8]) {
+    // Gone already is as good.
+    let _ = map.delete(key);
+}
+
+/// A map whose keys and values are of these types.
+#[derive(Debug)]
+pub(super) struct Map<K, V>(MapHandle, PhantomData<(K, V)>);
+
+impl<K: Entry, V: Entry> Map<K, V> {
+    fn of(map: MapHandle) -> Self {
+        Map(map, PhantomData)
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        V::read(&self.0.lookup(&key.bytes(), MapFlags::ANY).ok()??)
+    }
+
+    pub(super) fn set(&self, key: &K, value: &V) -> Result<(), DaemonError> {
+        set(&self.0, &key.bytes(), &value.bytes())
+    }
+
+    pub(super) fn remove(&self, key: &K) {
+        clear(&self.0, &key.bytes());
+    }
+
+    pub(super) fn all(&self) -> Vec<(K, V)> {
+        let entries = entries(&self.0).into_iter();
+        entries.filter_map(|(key, value)| Some((K::read(&key)?, V::read(&value)?))).collect()
+    }
+}
+
 /// The entries of a map. Only we remove entries of these maps, or the programs do so one by one: then the kernel may begin anew, and repeat some.
 fn entries(map: &MapHandle) -> Vec<(Vec<u8>, Vec<u8>)> {
     let most = 2 * map.max_entries() as usize;
@@ -413,29 +377,16 @@ fn read_flows(flows: &MapHandle) -> Vec<(Flow, Track)> {
     entries(flows).into_iter().filter_map(read).collect()
 }
 
-fn read_quarantine(map: &MapHandle) -> Vec<(Flow, Quarantined)> {
-    let read =
-        |(key, value): (Vec<u8>, Vec<u8>)| Some((Flow::read(&key)?, Quarantined::read(&value)?));
-    entries(map).into_iter().filter_map(read).collect()
-}
-
-fn read_holds(map: &MapHandle) -> Vec<(SocketAddr, Hold)> {
-    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
-        Some((layout::read_endpoint(&key)?, Hold::read(&value)?))
-    };
-    entries(map).into_iter().filter_map(read).collect()
-}
-
 /// The maps that a broker which does not run any more has left, as far as they can be read. Those of another layout have the same keys, or are not read.
 #[derive(Debug)]
 pub(super) struct Leftovers {
     flows: Option<MapHandle>,
-    leases: Option<MapHandle>,
+    leases: Option<Map<u32, LeaseEntry>>,
     ports: Option<MapHandle>,
     /// These are of this layout only.
     counts: Option<MapHandle>,
-    quarantine: Option<MapHandle>,
-    holds: Option<MapHandle>,
+    pub(super) quarantine: Option<Map<Flow, Quarantined>>,
+    pub(super) holds: Option<Map<SocketAddr, Hold>>,
 }
 
 impl Leftovers {
@@ -459,22 +410,20 @@ impl Leftovers {
         let leases = of_any_layout("leases", 4);
         Leftovers {
             flows: of_any_layout("flows", 4),
-            leases: leases.filter(|map| map.value_size() as usize == layout::LEASE_LEN),
+            leases: leases
+                .filter(|map| map.value_size() as usize == layout::LEASE_LEN)
+                .map(Map::of),
             ports: of_any_layout("ports", layout::ENDPOINT_LEN),
             counts: of_ours("counts_of"),
-            quarantine,
-            holds: of_ours("holds"),
+            quarantine: quarantine.map(Map::of),
+            holds: of_ours("holds").map(Map::of),
         }
     }
 
     /// The users of the devices.
     pub(super) fn users(&self) -> BTreeMap<u32, u32> {
-        let leases = self.leases.iter().flat_map(entries);
-        let user = |(key, value): (Vec<u8>, Vec<u8>)| {
-            let device = u32::from_ne_bytes(*key.first_chunk()?);
-            Some((device, LeaseEntry::read(&value)?.user))
-        };
-        leases.filter_map(user).collect()
+        let leases = self.leases.iter().flat_map(Map::all);
+        leases.map(|(device, lease)| (device, lease.user)).collect()
     }
 
     /// The connections of all devices.
@@ -493,9 +442,8 @@ impl Leftovers {
     /// The ports, and the devices that they belong to.
     pub(super) fn ports(&self) -> Vec<(SocketAddr, u32)> {
         let ports = self.ports.iter().flat_map(entries);
-        let port = |(key, value): (Vec<u8>, Vec<u8>)| {
-            Some((layout::read_endpoint(&key)?, u32::from_ne_bytes(*value.first_chunk()?)))
-        };
+        let port =
+            |(key, value): (Vec<u8>, Vec<u8>)| Some((SocketAddr::read(&key)?, u32::read(&value)?));
         ports.filter_map(port).collect()
     }
 
@@ -503,31 +451,6 @@ impl Leftovers {
     pub(super) fn has_untracked(&self, device: u32) -> bool {
         let counts = self.counts.as_ref().and_then(|counts| counts_in(counts, device));
         counts.is_none_or(|counts| counts.untracked > 0)
-    }
-
-    /// Puts a connection into quarantine; false if there is none in these maps.
-    pub(super) fn quarantine(&self, flow: &Flow, value: Quarantined) -> bool {
-        let map = self.quarantine.as_ref();
-        map.is_some_and(|map| map.update(&flow.key(), &value.bytes(), MapFlags::ANY).is_ok())
-    }
-
-    pub(super) fn quarantined(&self, flow: &Flow) -> Option<Quarantined> {
-        let map = self.quarantine.as_ref()?;
-        Quarantined::read(&map.lookup(&flow.key(), MapFlags::ANY).ok()??)
-    }
-
-    pub(super) fn release(&self, flow: &Flow) {
-        if let Some(map) = &self.quarantine {
-            Kernel::clear(map, &flow.key());
-        }
-    }
-
-    pub(super) fn all_quarantined(&self) -> Vec<(Flow, Quarantined)> {
-        self.quarantine.as_ref().map(read_quarantine).unwrap_or_default()
-    }
-
-    pub(super) fn holds(&self) -> Vec<(SocketAddr, Hold)> {
-        self.holds.as_ref().map(read_holds).unwrap_or_default()
     }
 }
 

@@ -57,8 +57,33 @@ pub(super) const DEMUX_COUNTERS: [&str; 10] = [
     "quarantine",
 ];
 
-fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(bytes);
+/// A key or a value as the programs have it.
+pub(super) trait Entry: Sized {
+    fn bytes(&self) -> Vec<u8>;
+    fn read(bytes: &[u8]) -> Option<Self>;
+}
+
+impl Entry for u32 {
+    fn bytes(&self) -> Vec<u8> {
+        self.to_ne_bytes().to_vec()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        read_u32(bytes, 0)
+    }
+}
+
+/// `struct end`.
+impl Entry for SocketAddr {
+    fn bytes(&self) -> Vec<u8> {
+        endpoint_key(self.ip(), self.port()).to_vec()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let address = Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical();
+        let port = u16::from_be_bytes(*bytes.get(16..)?.first_chunk()?);
+        Some(SocketAddr::new(address, port))
+    }
 }
 
 fn mapped_octets(address: IpAddr) -> [u8; 16] {
@@ -76,13 +101,6 @@ pub(super) fn endpoint_key(address: IpAddr, port: u16) -> [u8; ENDPOINT_LEN] {
     out
 }
 
-/// And back.
-pub(super) fn read_endpoint(bytes: &[u8]) -> Option<SocketAddr> {
-    let address = Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical();
-    let port = u16::from_be_bytes(*bytes.get(16..)?.first_chunk()?);
-    Some(SocketAddr::new(address, port))
-}
-
 /// `struct port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortEntry {
@@ -91,16 +109,13 @@ pub(super) struct PortEntry {
     pub(super) cookie: u64,
 }
 
-impl PortEntry {
-    pub(super) fn bytes(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        append(&mut out, &self.device.to_ne_bytes());
-        append(&mut out, &self.peers.to_ne_bytes());
-        append(&mut out, &self.cookie.to_ne_bytes());
-        out
+impl Entry for PortEntry {
+    fn bytes(&self) -> Vec<u8> {
+        let words = [self.device.to_ne_bytes(), self.peers.to_ne_bytes()];
+        [words.as_flattened(), &self.cookie.to_ne_bytes()].concat()
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8]) -> Option<Self> {
         Some(PortEntry {
             device: read_u32(bytes, 0)?,
             peers: read_u32(bytes, 4)?,
@@ -116,15 +131,14 @@ pub(super) struct Flow {
     pub(super) peer: SocketAddr,
 }
 
-impl Flow {
-    pub(super) fn key(&self) -> Vec<u8> {
-        let ends = [self.own, self.peer];
-        ends.iter().flat_map(|end| endpoint_key(end.ip(), end.port())).collect()
+impl Entry for Flow {
+    fn bytes(&self) -> Vec<u8> {
+        [self.own.bytes(), self.peer.bytes()].concat()
     }
 
-    pub(super) fn read(key: &[u8]) -> Option<Self> {
-        let peer = read_endpoint(key.get(ENDPOINT_LEN..)?)?;
-        Some(Flow { own: read_endpoint(key)?, peer })
+    fn read(key: &[u8]) -> Option<Self> {
+        let peer = SocketAddr::read(key.get(ENDPOINT_LEN..)?)?;
+        Some(Flow { own: SocketAddr::read(key)?, peer })
     }
 }
 
@@ -162,16 +176,13 @@ pub(super) struct Quarantined {
     pub(super) user: u32,
 }
 
-impl Quarantined {
-    pub(super) fn bytes(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        append(&mut out, &nanos(self.until).to_ne_bytes());
-        append(&mut out, &self.nonce.to_be_bytes());
-        append(&mut out, &self.user.to_ne_bytes());
-        out
+impl Entry for Quarantined {
+    fn bytes(&self) -> Vec<u8> {
+        let words = [self.nonce.to_be_bytes(), self.user.to_ne_bytes()];
+        [&nanos(self.until).to_ne_bytes(), words.as_flattened()].concat()
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8]) -> Option<Self> {
         Some(Quarantined {
             until: Duration::from_nanos(read_u64(bytes, 0)?),
             nonce: u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?),
@@ -188,16 +199,13 @@ pub(super) struct Hold {
     pub(super) user: u32,
 }
 
-impl Hold {
-    pub(super) fn bytes(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        append(&mut out, &nanos(self.until).to_ne_bytes());
-        append(&mut out, &self.user.to_ne_bytes());
-        append(&mut out, &[0; 4]);
-        out
+impl Entry for Hold {
+    fn bytes(&self) -> Vec<u8> {
+        let words = [self.user.to_ne_bytes(), [0; 4]];
+        [&nanos(self.until).to_ne_bytes(), words.as_flattened()].concat()
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8]) -> Option<Self> {
         Some(Hold { until: Duration::from_nanos(read_u64(bytes, 0)?), user: read_u32(bytes, 8)? })
     }
 }
@@ -226,23 +234,18 @@ pub(super) struct LeaseEntry {
     pub(super) name: String,
 }
 
-impl LeaseEntry {
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(LEASE_LEN);
-        for long in [self.interval, self.burst, self.started] {
-            append(&mut out, &long.to_ne_bytes());
-        }
-        for word in [self.process, self.user, self.group, self.queues] {
-            append(&mut out, &word.to_ne_bytes());
-        }
-        append(&mut out, &self.token);
+impl Entry for LeaseEntry {
+    fn bytes(&self) -> Vec<u8> {
+        let longs = [self.interval, self.burst, self.started].map(u64::to_ne_bytes);
+        let words = [self.process, self.user, self.group, self.queues].map(u32::to_ne_bytes);
         let name = self.name.as_bytes();
-        append(&mut out, &name[..name.len().min(32)]);
+        let name = &name[..name.len().min(32)];
+        let mut out = [longs.as_flattened(), words.as_flattened(), &self.token, name].concat();
         out.resize(LEASE_LEN, 0);
         out
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    fn read(bytes: &[u8]) -> Option<Self> {
         let name = bytes.get(56..LEASE_LEN)?;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(LeaseEntry {
@@ -257,14 +260,12 @@ impl LeaseEntry {
             name: String::from_utf8_lossy(name).into_owned(),
         })
     }
+}
 
+impl LeaseEntry {
     /// `struct rate`, with nothing sent yet; nothing without a limit.
     pub(super) fn rate_bytes(&self) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        for long in [0, self.interval, self.burst] {
-            append(&mut out, &long.to_ne_bytes());
-        }
-        (self.interval > 0).then_some(out)
+        (self.interval > 0).then(|| [0, self.interval, self.burst].map(u64::to_ne_bytes).concat())
     }
 
     /// How many packets a second it allows.
@@ -278,11 +279,8 @@ impl LeaseEntry {
 pub(super) fn peer_key(list: u32, network: &IpPrefix) -> Vec<u8> {
     let mapped = if network.address().is_ipv4() { 96 } else { 0 };
     let length = 32 + mapped + u32::from(network.prefix_len());
-    let mut out = Vec::new();
-    append(&mut out, &length.to_ne_bytes());
-    append(&mut out, &list.to_ne_bytes());
-    append(&mut out, &mapped_octets(network.address()));
-    out
+    let words = [length.to_ne_bytes(), list.to_ne_bytes()];
+    [words.as_flattened(), &mapped_octets(network.address())].concat()
 }
 
 /// The number of the list in a key of the map of peers.
@@ -331,14 +329,14 @@ mod tests {
         assert_eq!(LeaseEntry::read(&[0; LEASE_LEN - 1]), None);
         for address in ["192.0.2.1:80", "[2001:db8::1]:443"] {
             let address: SocketAddr = address.parse().unwrap();
-            assert_eq!(read_endpoint(&endpoint_key(address.ip(), address.port())), Some(address));
+            assert_eq!(SocketAddr::read(&address.bytes()), Some(address));
         }
         let port = PortEntry { device: 1, peers: 2, cookie: 3 };
         assert_eq!(PortEntry::read(&port.bytes()), Some(port));
         let own = "192.0.2.1:80".parse().unwrap();
         let flow = Flow { own, peer: "198.51.100.7:4000".parse().unwrap() };
-        assert_eq!(flow.key().len(), FLOW_LEN);
-        assert_eq!(Flow::read(&flow.key()), Some(flow));
+        assert_eq!(flow.bytes().len(), FLOW_LEN);
+        assert_eq!(Flow::read(&flow.bytes()), Some(flow));
         let until = Duration::from_nanos(7);
         let quarantined = Quarantined { until, nonce: 8, user: 9 };
         assert_eq!(Quarantined::read(&quarantined.bytes()), Some(quarantined));

@@ -82,7 +82,7 @@ impl Daemon {
     /// Leases whose device and process are there yet go on; others end.
     fn recover_leases(&mut self) {
         let mut ended = BTreeMap::new();
-        for (device, entry) in self.kernel.leases() {
+        for (device, entry) in self.kernel.leases.all() {
             let link = self.host_state.links.get(&device);
             let link = link.filter(|link| link.persistent_tun.is_some());
             let process = Process::find(entry.process).ok();
@@ -101,7 +101,7 @@ impl Daemon {
                 }
             }
         }
-        for (at, entry) in self.kernel.ports() {
+        for (at, entry) in self.kernel.ports.all() {
             match (self.leases.get_mut(&entry.device), ended.get_mut(&entry.device)) {
                 (Some(lease), _) => {
                     let held = lease.ports.entry(entry.cookie).or_insert_with(|| LeasedPort {
@@ -113,7 +113,7 @@ impl Daemon {
                     held.endpoints.insert(at);
                 }
                 (None, Some((_, endpoints))) => drop(endpoints.insert(at)),
-                (None, None) => self.kernel.clear_port(at),
+                (None, None) => self.kernel.ports.remove(&at),
             }
         }
         for (device, (user, endpoints)) in ended {
@@ -148,7 +148,7 @@ impl Daemon {
                     Some((_, peers)) => {
                         let entry = PortEntry { device, peers: *peers, cookie };
                         // The lease goes on without it.
-                        let _ = self.kernel.set_port(at, entry);
+                        let _ = self.kernel.ports.set(&at, &entry);
                     }
                     None => gone.push((cookie, at)),
                 }
@@ -191,8 +191,9 @@ impl Daemon {
             return;
         }
         for device in self.leases.keys().copied().collect::<Vec<_>>() {
-            let is_taken =
-                |at: SocketAddr| self.kernel.port(at).is_none_or(|port| port.device != device);
+            let is_taken = |at: SocketAddr| {
+                self.kernel.ports.get(&at).is_none_or(|port| port.device != device)
+            };
             let mut gone = self.endpoints_of(device);
             gone.retain(|(_, at)| is_taken(*at));
             let reason = "a socket of the kernel's listens there";
@@ -302,12 +303,12 @@ impl Daemon {
             return;
         }
         let entry = PortEntry { device, peers, cookie };
-        if self.is_held(at) || self.kernel.set_port(at, entry).is_err() {
+        if self.is_held(at) || self.kernel.ports.set(&at, &entry).is_err() {
             return;
         }
         // A list that cannot be had is no reason to believe that nobody else is there.
         if !matches!(self.occupied(&[at], cookie), Ok(None)) {
-            self.kernel.clear_port(at);
+            self.kernel.ports.remove(&at);
             return;
         }
         if let Some(lease) = self.leases.get_mut(&device)

@@ -337,14 +337,14 @@ impl Daemon {
             .collect();
         for (endpoint, peers) in &wanted {
             let entry = PortEntry { device, peers: *peers, cookie: examined.cookie };
-            if let Err(error) = self.kernel.set_port(*endpoint, entry) {
-                new_endpoints.iter().for_each(|endpoint| self.kernel.clear_port(*endpoint));
+            if let Err(error) = self.kernel.ports.set(endpoint, &entry) {
+                new_endpoints.iter().for_each(|endpoint| self.kernel.ports.remove(endpoint));
                 return Err(failed("cannot register the port")(error));
             }
         }
         // Checked afterwards, so that no socket comes in between. `demux` leaves connections that are made meanwhile to the kernel.
         if let Err(refused) = self.check_unoccupied(&new_endpoints, examined.cookie) {
-            new_endpoints.iter().for_each(|endpoint| self.kernel.clear_port(*endpoint));
+            new_endpoints.iter().for_each(|endpoint| self.kernel.ports.remove(endpoint));
             return Err(refused);
         }
         let Some(lease) = self.leases.get_mut(&device) else {
@@ -433,7 +433,7 @@ impl Daemon {
             return refused(ErrorKind::Denied, message);
         }
         for (at, _) in &endpoints {
-            let holder = self.kernel.port(*at);
+            let holder = self.kernel.ports.get(at);
             // An entry whose device has gone is nobody's.
             let other = holder.filter(|held| self.leases.contains_key(&held.device));
             if other.is_some_and(|held| held.device != device || held.cookie != examined.cookie) {
@@ -500,8 +500,8 @@ impl Daemon {
 
     /// Removes an entry if it is still this device's.
     pub(super) fn clear_port_of(&self, device: u32, at: SocketAddr) {
-        if self.kernel.port(at).is_some_and(|held| held.device == device) {
-            self.kernel.clear_port(at);
+        if self.kernel.ports.get(&at).is_some_and(|held| held.device == device) {
+            self.kernel.ports.remove(&at);
         }
     }
 

@@ -10,7 +10,7 @@ use transom_bpf::PinDirectory;
 use transom_device::interface::Interfaces;
 
 use super::ending::{NOBODY, STOP_PATIENCE, nonce};
-use super::kernel::Leftovers;
+use super::kernel::{Leftovers, Map};
 use super::layout::{Flow, HOLD_TIME, Hold, Quarantined, monotonic};
 use super::leftover::Leftover;
 use super::peer_probe::{self, ProbeSockets};
@@ -64,7 +64,8 @@ struct SweptTable<'a> {
 
 impl SweptTable<'_> {
     fn place(&self, flow: &Flow, value: Quarantined) -> bool {
-        if !self.leftovers.quarantine(flow, value) {
+        let map = self.leftovers.quarantine.as_ref();
+        if map.is_none_or(|map| map.set(flow, &value).is_err()) {
             self.own.borrow_mut().insert(*flow, value);
         }
         true
@@ -74,12 +75,12 @@ impl SweptTable<'_> {
 impl Table for SweptTable<'_> {
     fn held(&self, flow: &Flow) -> Option<Quarantined> {
         let own = self.own.borrow().get(flow).copied();
-        own.or_else(|| self.leftovers.quarantined(flow))
+        own.or_else(|| self.leftovers.quarantine.as_ref()?.get(flow))
     }
 
     fn release(&self, flow: &Flow) {
         self.own.borrow_mut().remove(flow);
-        self.leftovers.release(flow);
+        self.leftovers.quarantine.iter().for_each(|map| map.remove(flow));
     }
 
     fn probe(&self, flow: &Flow, nonce: u32, attempt: u32) {
@@ -94,8 +95,9 @@ fn reset_connections(leftovers: &Leftovers) -> Leftover {
     let mut quarantine = Quarantine::default();
     let start = monotonic();
     let until = start + HOLD_TIME;
-    let mut holds: BTreeMap<_, _> = leftovers.holds().into_iter().collect();
-    for (flow, held) in leftovers.all_quarantined() {
+    let mut holds: BTreeMap<_, _> = leftovers.holds.iter().flat_map(Map::all).collect();
+    let all_quarantined = || leftovers.quarantine.iter().flat_map(Map::all);
+    for (flow, held) in all_quarantined() {
         quarantine.restore(held.user, flow, start);
     }
     let users = leftovers.users();
@@ -131,5 +133,5 @@ fn reset_connections(leftovers: &Leftovers) -> Leftover {
         sleep(next.saturating_sub(now).min(end - now).max(Duration::from_millis(1)));
     }
     let own = table.own.into_inner();
-    Leftover::new(own.into_iter().chain(leftovers.all_quarantined()), holds)
+    Leftover::new(own.into_iter().chain(all_quarantined()), holds)
 }

@@ -20,6 +20,7 @@ use rustix::net::netlink::SOCK_DIAG;
 
 use super::{TcpSocket, parse};
 use crate::netlink::{Netlink, messages};
+use crate::socket_option;
 
 /// Both groups, numbered from one.
 const GROUPS: u32 = 1 << 0 | 1 << 2;
@@ -54,11 +55,7 @@ impl DestroyEvents {
     /// The kernel's refusal.
     pub fn open() -> io::Result<Self> {
         let netlink = Netlink::listen(SOCK_DIAG, GROUPS)?;
-        let forced = rustix::net::sockopt::set_socket_recv_buffer_size_force(&netlink, BUFFER);
-        if forced.is_err() {
-            // Without rights over the machine, as much as `net.core.rmem_max` allows.
-            let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&netlink, BUFFER);
-        }
+        socket_option::set_receive_buffer(&netlink, BUFFER);
         Ok(Self::on(netlink))
     }
 

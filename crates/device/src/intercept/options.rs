@@ -1,9 +1,11 @@
 //! Options of the kernel's own TCP sockets, by their numbers: what a program asks of a socket is asked of another one.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
-use libc::{c_int, socklen_t};
+use libc::c_int;
+
+use crate::socket_option;
 
 /// `linux/in.h`, `linux/in6.h` and `linux/tcp.h`, where the C library's names are missing.
 const IP_BIND_ADDRESS_NO_PORT: c_int = 24;
@@ -91,15 +93,7 @@ fn plain(level: c_int, name: c_int) -> io::Result<()> {
 /// The kernel's, and `ENOPROTOOPT` if it is not a plain option, whose value holds no addresses of memory.
 pub fn get_option(socket: impl AsFd, level: i32, name: i32, into: &mut [u8]) -> io::Result<usize> {
     plain(level, name)?;
-    let mut len = socklen_t::try_from(into.len()).unwrap_or(socklen_t::MAX);
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `len` bytes to `into`, and the new length to `len`; both live across the call. The option has no addresses.
-    let result =
-        unsafe { libc::getsockopt(fd, level, name, into.as_mut_ptr().cast(), &raw mut len) };
-    match result {
-        0 => Ok(usize::try_from(len).unwrap_or(0).min(into.len())),
-        _ => Err(io::Error::last_os_error()),
-    }
+    socket_option::get(socket, level, name, into)
 }
 
 /// `setsockopt(2)`.
@@ -108,13 +102,7 @@ pub fn get_option(socket: impl AsFd, level: i32, name: i32, into: &mut [u8]) -> 
 /// As [`get_option`].
 pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
     plain(level, name)?;
-    let len = socklen_t::try_from(value.len()).unwrap_or(socklen_t::MAX);
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel reads at most `len` bytes of `value`, which lives across the call. The option has no addresses.
-    match unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), len) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    socket_option::set(socket, level, name, value)
 }
 
 #[cfg(test)]

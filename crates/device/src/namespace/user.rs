@@ -14,6 +14,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::{Namespace, NamespaceError};
+use crate::open::kind_of;
 
 /// The work that [`enter_user_namespace`] had to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +64,7 @@ pub enum UserNamespaceError {
 
 impl From<UserNamespaceError> for io::Error {
     fn from(error: UserNamespaceError) -> Self {
-        let kind = match &error {
-            UserNamespaceError::MultiThreaded => io::ErrorKind::InvalidInput,
-            UserNamespaceError::Forbidden { source, .. }
-            | UserNamespaceError::TooMany(source)
-            | UserNamespaceError::Map { source, .. } => source.kind(),
-            UserNamespaceError::Powerless { source, .. } => source.kind(),
-        };
-        io::Error::new(kind, error)
+        io::Error::new(kind_of(&error, io::ErrorKind::InvalidInput), error)
     }
 }
 

@@ -21,6 +21,25 @@ pub struct OpenError {
     reason: Box<Reason>,
 }
 
+/// The meaning of the kernel's error number at the bottom of an error; `otherwise` if there is none.
+pub(crate) fn kind_of(
+    error: &(dyn std::error::Error + 'static),
+    otherwise: io::ErrorKind,
+) -> io::ErrorKind {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(system) = error.downcast_ref::<io::Error>() {
+            return system.kind();
+        }
+        #[cfg(any(feature = "bpf", feature = "xdp"))]
+        if let Some(bpf) = error.downcast_ref::<transom_bpf::BpfError>() {
+            return bpf.kind();
+        }
+        next = error.source();
+    }
+    otherwise
+}
+
 /// An error with its causes, in a line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -149,22 +168,13 @@ impl Reason {
     /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
-            Reason::Broker { source, .. }
-            | Reason::Demux { source, .. }
-            | Reason::Resolve { source, .. }
-            | Reason::Memory(source)
-            | Reason::Netlink(source) => source.kind(),
             Reason::Tun(error) => error.kind(),
             Reason::Packet(error) => error.kind(),
             #[cfg(feature = "xdp")]
             Reason::Xdp(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
-            Reason::NoTun
-            | Reason::MtuIsFixed
-            | Reason::NoAddress
-            | Reason::NoRoom { .. }
-            | Reason::Apart { .. } => io::ErrorKind::InvalidInput,
             Reason::NotBuilt => io::ErrorKind::Unsupported,
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
 }

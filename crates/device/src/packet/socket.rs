@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use libc::{sock_filter, sock_fprog};
+use libc::sock_filter;
 use rustix::io::Errno;
 
 use crate::af_packet::{self, Membership};
@@ -27,10 +27,7 @@ impl PacketSocket {
     pub(super) fn open(index: u32, filter: &[sock_filter]) -> io::Result<Self> {
         let socket = af_packet::open(RECEIVE_BUFFER)?;
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER);
-        let len = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // The kernel only reads it.
-        let program = sock_fprog { len, filter: filter.as_ptr().cast_mut() };
-        af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        af_packet::attach_filter(&socket, filter)?;
         af_packet::bind(&socket, index)?;
         Ok(PacketSocket { socket })
     }
@@ -40,7 +37,7 @@ impl PacketSocket {
     pub(super) fn attach(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_BPF);
-        af_packet::set_option(&self.socket, level, option, &program.as_raw_fd())
+        crate::socket_option::set(&self.socket, level, option, &program.as_raw_fd())
     }
 
     /// Has the interface take in what is for a station of our own, and questions about its addresses.

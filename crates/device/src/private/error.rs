@@ -5,6 +5,7 @@ use std::io;
 use super::maker::MakerError;
 use crate::interface::InterfaceError;
 use crate::namespace::NamespaceError;
+use crate::open::kind_of;
 use crate::tun::TunError;
 
 /// Why there is no private network.
@@ -60,15 +61,8 @@ impl PrivateError {
     /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
-            PrivateError::Namespace(error) => error.kind(),
-            PrivateError::NoInterface { veth, .. } => veth.kind(),
-            PrivateError::Tun(error) => error.kind(),
-            PrivateError::Veth(source)
-            | PrivateError::Parameter { source, .. }
-            | PrivateError::Paths { source, .. } => source.kind(),
-            PrivateError::Interface(error) => error.kind(),
-            PrivateError::Config(_) => io::ErrorKind::InvalidInput,
             PrivateError::Maker(error) => error.kind(),
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
 }

@@ -38,6 +38,7 @@ use super::{PrivateDevice, PrivateError, PrivateNetwork};
 use crate::diag::Destroyed;
 use crate::interface::Interfaces;
 use crate::namespace::Namespace;
+use crate::open::kind_of;
 use crate::passing;
 use crate::port_socket::{PortSocket, namespace_of};
 use crate::tun::Tun;
@@ -97,13 +98,7 @@ pub enum MakerError {
 impl MakerError {
     /// The meaning of the kernel's error number.
     pub(crate) fn kind(&self) -> io::ErrorKind {
-        match self {
-            MakerError::Start { source, .. }
-            | MakerError::NoUserNamespace { source, .. }
-            | MakerError::Failed { source, .. }
-            | MakerError::Gone(source) => source.kind(),
-            MakerError::Nonsense(_) => io::ErrorKind::InvalidData,
-        }
+        kind_of(self, io::ErrorKind::InvalidData)
     }
 
     /// The kernel's error number, or the one of a process that is gone.

@@ -9,14 +9,14 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use libc::{sock_filter, sock_fprog};
+use libc::sock_filter;
 use rustix::io::{Errno, retry_on_intr};
 use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::link::{ETHERNET_LEN, Mac};
 use crate::packet::{front, inner};
-use crate::{Capabilities, Device, RxPacket, SendError, TxPacket, af_packet};
+use crate::{Capabilities, Device, RxPacket, SendError, TxPacket, af_packet, socket_option};
 
 /// Bytes before an IP packet.
 const FRONT: usize = VirtioNetHdr::LEN + ETHERNET_LEN;
@@ -65,11 +65,8 @@ impl Wire {
         let socket = af_packet::open(BUFFER)?;
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         if let Some(mark) = mark {
-            let filter = unmarked(mark);
-            // The kernel only reads it.
-            let program = sock_fprog { len: 4, filter: filter.as_ptr().cast_mut() };
-            af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
-            af_packet::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
+            af_packet::attach_filter(&socket, &unmarked(mark))?;
+            socket_option::set(&socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
         }
         af_packet::bind(&socket, index)?;
         Ok(Self::on(socket, name, station, mtu))

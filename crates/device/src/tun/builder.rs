@@ -17,6 +17,7 @@ use transom_wire::offload::VirtioNetHdr;
 use super::{Tun, ioctl, joining};
 use crate::Capabilities;
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
+use crate::open::kind_of;
 use crate::unflushed::Kept;
 
 /// The longest packet that either IP version's length field can express by itself (RFC 791, section
@@ -94,11 +95,8 @@ impl TunError {
     /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
-            TunError::Open(source) | TunError::Netlink(source) => source.kind(),
-            TunError::Create { source, .. } | TunError::NotTun { source, .. } => source.kind(),
-            TunError::Config(_) | TunError::NotPackets { .. } => io::ErrorKind::InvalidInput,
             TunError::NoDescriptor(_) => io::ErrorKind::NotFound,
-            TunError::Interface(error) => error.kind(),
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
 }

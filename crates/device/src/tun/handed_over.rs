@@ -6,7 +6,6 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::OFlags;
 use transom_wire::offload::VirtioNetHdr;
 
 use super::builder::{Interface, LONGEST_PACKET, negotiate, open_tun, prepare_header};
@@ -95,9 +94,7 @@ impl Tun {
                 "the descriptor is not one of a TUN device with a virtio-net header of 10 bytes",
             ));
         }
-        let status = rustix::fs::fcntl_getfl(&descriptor).map_err(|e| TunError::Open(e.into()))?;
-        rustix::fs::fcntl_setfl(&descriptor, status | OFlags::NONBLOCK)
-            .map_err(|error| TunError::Open(error.into()))?;
+        rustix::io::ioctl_fionbio(&descriptor, true).map_err(|e| TunError::Open(e.into()))?;
         let mtu = usize::try_from(mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
         let interface =
             Interface { name, index, mtu, vnet_header: true, rx_coalesce: true, joins: false };

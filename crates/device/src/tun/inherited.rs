@@ -3,8 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::fcntl_dupfd_cloexec;
+use rustix::io::{fcntl_dupfd_cloexec, ioctl_fionbio};
 
 use super::builder::{Interface, negotiate, prepare_header};
 use super::{Tun, TunBuilder, TunError, ioctl};
@@ -35,9 +34,7 @@ impl TunBuilder {
         }
         let vnet_header = flags & libc::IFF_VNET_HDR != 0;
         let error = |source| TunError::Create { name: name.clone(), source };
-        let unblocked = fcntl_getfl(&descriptor)
-            .and_then(|flags| fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK));
-        unblocked.map_err(|errno| error(errno.into()))?;
+        ioctl_fionbio(&descriptor, true).map_err(|errno| error(errno.into()))?;
         let rx_coalesce = vnet_header && {
             prepare_header(&descriptor).map_err(error)?;
             negotiate(&descriptor, self.offload)

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use crate::open::kind_of;
+
 /// Why a tunnel in UDP could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -61,12 +63,8 @@ impl UdpError {
     /// The meaning of the kernel's error number.
     pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
-            UdpError::Connect { source, .. }
-            | UdpError::Listen { source, .. }
-            | UdpError::Silent { source, .. }
-            | UdpError::System(source) => source.kind(),
             UdpError::Refused { .. } => io::ErrorKind::ConnectionRefused,
-            UdpError::Addresses | UdpError::Mtu { .. } => io::ErrorKind::InvalidInput,
+            _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
     }
 }

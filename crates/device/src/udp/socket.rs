@@ -15,7 +15,7 @@ use rustix::time::{
 };
 use transom_wire::Ecn;
 
-use crate::EventFd;
+use crate::{EventFd, socket_option};
 
 /// The receive buffer that we ask for; the kernel may give less.
 const BUFFER: usize = 4 << 20;
@@ -76,10 +76,7 @@ impl Socket {
         } else {
             sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
         }
-        // As much as one gets: a privileged process more.
-        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
-            let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
-        }
+        socket_option::set_receive_buffer(&socket, BUFFER);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         let signal = EventFd::new()?;
         let clock = tick.map(ticking).transpose()?;
@@ -130,7 +127,11 @@ impl Socket {
             return;
         }
         self.signalled = there_is;
-        if there_is { self.signal.signal() } else { self.signal.reset() }
+        if there_is {
+            self.signal.signal();
+        } else {
+            self.signal.reset();
+        }
     }
 
     /// Takes the ticks of the clock, so that it is waited for again.

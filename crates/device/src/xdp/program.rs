@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use transom_bpf::libbpf_rs::{MapCore, MapFlags};
-use transom_bpf::{Aligned, BpfError, Loaded, XdpMode, attach_xdp, open, set_constants};
+use transom_bpf::{Aligned, BpfError, Loaded, attach_xdp, open, set_constants};
 
 use super::XdpError;
 use super::queues::Queues;
@@ -49,13 +49,8 @@ impl Redirection {
             given.map_err(failed("give the program our socket"))?;
         }
         let program = programs.program("transom_station").map_err(failed(LOADING))?;
-        let (link, native) = match attach_xdp(&program, index, XdpMode::Driver) {
-            Ok(link) => (link, true),
-            Err(_) => {
-                let link = attach_xdp(&program, index, XdpMode::Generic);
-                (link.map_err(failed("attach the program; another may be in its place"))?, false)
-            }
-        };
+        let (link, native) = attach_xdp(&program, index)
+            .map_err(failed("attach the program; another may be in its place"))?;
         Ok(Redirection { _link: link, native })
     }
 
