@@ -25,7 +25,7 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use transom_device::serving::front::{Front, Guest, MOST_GUESTS};
+use transom_device::serving::front::{self, Guest, MOST_GUESTS};
 
 /// So many complete requests may wait for axum before those are forgotten that have lost their places.
 const WAITING: usize = MOST_GUESTS;
@@ -41,15 +41,19 @@ pub(crate) struct Server {
 impl Server {
     /// Begins to serve at this address; port 0 is any that is free.
     pub(crate) fn start(address: SocketAddr, router: Router) -> anyhow::Result<Server> {
-        let front = Front::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-        let address = front.address();
+        let waiting = Arc::new(Waiting::default());
+        let requests = Requests { waiting: waiting.clone() };
+        let front = front::serve(address, "front", move |guest| waiting.add(guest))
+            .with_context(|| format!("cannot listen on {address}"))?;
+        let address = front.address;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start the server")?;
         let (stop, stopped) = oneshot::channel();
         let work = move || {
-            let served = runtime.block_on(serve(front, router, stopped));
+            let served = runtime.block_on(serve(requests, router, stopped));
+            drop(front);
             // A browser that has not taken the last event by now does not get it.
             runtime.shutdown_background();
             served
@@ -99,12 +103,13 @@ pub(crate) fn until_interrupted(
     Ok(stopped_by.status())
 }
 
-/// Serves behind `front` until it is stopped.
-async fn serve(front: Front, router: Router, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+/// Answers what comes through the front until it is stopped.
+async fn serve(
+    requests: Requests,
+    router: Router,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
     let router = router.layer(map_response(for_this_page_once));
-    let waiting = Arc::new(Waiting::default());
-    let requests = Requests { waiting: waiting.clone() };
-    let _serving = front.serve("front", move |guest| waiting.add(guest))?;
     let service = router.into_make_service_with_connect_info::<Visitor>();
     tokio::select! {
         served = async { axum::serve(requests, service).await } => served,

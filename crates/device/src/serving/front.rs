@@ -73,69 +73,50 @@ impl Shared {
     }
 }
 
-/// A front that does not serve yet.
-#[derive(Debug)]
-pub struct Front {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
 /// A front that serves until this is dropped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Serving {
+    /// Where it listens.
+    pub address: SocketAddr,
     /// The front sees the end of this.
     _stop: UnixStream,
 }
 
-impl Front {
-    /// Listens at an address.
-    ///
-    /// # Errors
-    /// The system's refusal.
-    pub fn bind(at: SocketAddr) -> io::Result<Front> {
-        let listener = TcpListener::bind(at)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Front { listener, address })
+/// Serves at an address from now on, on a thread of this name. `attend` gets each request that may be answered; it must not wait.
+///
+/// # Errors
+/// The system's refusal of the address, of a thread or of a descriptor.
+pub fn serve(
+    at: SocketAddr,
+    name: &str,
+    attend: impl FnMut(Guest) + Send + 'static,
+) -> io::Result<Serving> {
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let (stop, stopped) = UnixStream::pair()?;
+    let (waker, woken) = UnixStream::pair()?;
+    for socket in [&waker, &woken] {
+        socket.set_nonblocking(true)?;
     }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Serves from now on, on a thread of this name. `attend` gets each request that may be answered; it must not wait.
-    ///
-    /// # Errors
-    /// When there is no thread or no descriptor to be had.
-    pub fn serve(
-        self,
-        name: &str,
-        attend: impl FnMut(Guest) + Send + 'static,
-    ) -> io::Result<Serving> {
-        let (stop, stopped) = UnixStream::pair()?;
-        let (waker, woken) = UnixStream::pair()?;
-        for socket in [&waker, &woken] {
-            socket.set_nonblocking(true)?;
-        }
-        let (answers, answered) = channel();
-        let places = Mutex::new(Places::new(MOST_GUESTS, MOST_STREAMS));
-        let shared = Arc::new(Shared { places, waker, answers });
-        let work = Work {
-            listener: self.listener,
-            stopped,
-            woken,
-            answered,
-            shared,
-            attend,
-            sources: Sources::default(),
-            visits: HashMap::new(),
-            accept_at: None,
-            looked: Instant::now(),
-        };
-        thread::Builder::new().name(name.into()).spawn(move || work.run())?;
-        Ok(Serving { _stop: stop })
-    }
+    let (answers, answered) = channel();
+    let places = Mutex::new(Places::new(MOST_GUESTS, MOST_STREAMS));
+    let shared = Arc::new(Shared { places, waker, answers });
+    let work = Work {
+        listener,
+        stopped,
+        woken,
+        answered,
+        shared,
+        attend,
+        sources: Sources::default(),
+        visits: HashMap::new(),
+        accept_at: None,
+        looked: Instant::now(),
+    };
+    thread::Builder::new().name(name.into()).spawn(move || work.run())?;
+    Ok(Serving { address, _stop: stop })
 }
 
 /// A connection that the front has to do with; the others are with the server behind it.

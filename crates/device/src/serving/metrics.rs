@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread;
 
-use super::front::{Front, Guest, MOST_GUESTS, response};
+use super::front::{self, Guest, MOST_GUESTS, response};
 use super::{Slots, accept_next};
 
 /// What Prometheus calls its text format.
@@ -52,10 +52,8 @@ pub fn serve_metrics(
     at: SocketAddr,
     text: impl Fn() -> Result<String, String> + Send + 'static,
 ) -> io::Result<SocketAddr> {
-    let front = Front::bind(at)?;
-    let at = front.address();
     let (ask, asked) = sync_channel::<Guest>(MOST_GUESTS);
-    let serving = front.serve("metrics", move |guest| match guest.request() {
+    let serving = front::serve(at, "metrics", move |guest| match guest.request() {
         request if is_for_metrics(request) => {
             if let Err(TrySendError::Full(guest) | TrySendError::Disconnected(guest)) =
                 ask.try_send(guest)
@@ -66,6 +64,7 @@ pub fn serve_metrics(
         }
         _ => guest.answer(response("404 Not Found", MEDIA_TYPE, "what there is is /metrics\n")),
     })?;
+    let at = serving.address;
     let work = move || {
         // The front ends with this thread.
         let _serving = serving;

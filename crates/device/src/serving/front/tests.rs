@@ -7,15 +7,18 @@ use std::sync::mpsc;
 use super::*;
 use crate::serving::test_clients::{Crowd, GOOD, LARGE, ask};
 
+fn begin(attend: impl FnMut(Guest) + Send + 'static) -> (SocketAddr, Serving) {
+    let serving = serve("127.0.0.1:0".parse().unwrap(), "front", attend).unwrap();
+    (serving.address, serving)
+}
+
 /// A front that answers each request with the request.
 fn echo() -> (SocketAddr, Serving) {
-    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let at = front.address();
     let attend = |guest: Guest| {
         let bytes = guest::plain("200 OK", guest.request());
         guest.answer(bytes);
     };
-    (at, front.serve("front", attend).unwrap())
+    begin(attend)
 }
 
 #[test]
@@ -52,15 +55,13 @@ fn a_crowd_of_slow_clients_silences_nobody() {
 /// A reader that takes nothing of an answer is late long before the time of a whole answer is over.
 #[test]
 fn an_answer_that_nobody_takes_waits_for_room() {
-    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let at = front.address();
     let (attended, attends) = mpsc::channel();
     let attend = move |guest: Guest| {
         attended.send((Arc::clone(&guest.shared), guest.id())).unwrap();
         // More than what fits between the two.
         guest.answer(vec![b'x'; 64 << 20]);
     };
-    let _serving = front.serve("front", attend).unwrap();
+    let (at, _serving) = begin(attend);
     let mut reader = TcpStream::connect(at).unwrap();
     reader.write_all(GOOD.as_bytes()).unwrap();
     let (shared, id) = attends.recv().unwrap();
@@ -83,14 +84,12 @@ fn an_answer_that_nobody_takes_waits_for_room() {
 
 #[test]
 fn a_server_that_takes_its_time_holds_up_no_other_request() {
-    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let at = front.address();
     let (hold, held) = mpsc::channel();
     let attend = move |guest: Guest| match guest.request() {
         "GET /slow" => hold.send(guest).unwrap(),
         _ => guest.answer(guest::plain("200 OK", "quick")),
     };
-    let _serving = front.serve("front", attend).unwrap();
+    let (at, _serving) = begin(attend);
     let mut slow = TcpStream::connect(at).unwrap();
     slow.write_all(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let guest = held.recv().unwrap();
@@ -120,15 +119,13 @@ fn users_share_the_places() {
         eprintln!("SKIPPED: only root can be another user");
         return;
     }
-    let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let at = front.address();
     let (took, taken) = mpsc::channel();
     let attend = move |guest: Guest| {
         let streams = guest.becomes_stream();
         let kept = guest.request() == "GET /mine";
         took.send((kept, streams, guest)).unwrap();
     };
-    let _serving = front.serve("front", attend).unwrap();
+    let (at, _serving) = begin(attend);
     let mut mine = TcpStream::connect(at).unwrap();
     // A connection of this user's that is slower than all others.
     mine.write_all(b"GET /mine HTTP/1.1\r\n").unwrap();
