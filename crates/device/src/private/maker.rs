@@ -59,6 +59,8 @@ const MOST_DESCRIPTORS: usize =
 /// A maker that takes longer for an answer is not waited for any more. It is milliseconds as a rule.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const UNEXPECTED: MakerError = MakerError::Nonsense("it answers another question");
+
 /// Why a maker has not done what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -101,14 +103,14 @@ impl MakerError {
         kind_of(self, io::ErrorKind::InvalidData)
     }
 
-    /// The kernel's error number, or the one of a process that is gone.
-    fn number(&self) -> i32 {
-        match self {
+    /// The kernel's error number, or the one of a process that is gone: callers of `socket(2)` need one.
+    pub(super) fn into_numbered(self) -> io::Error {
+        io::Error::from_raw_os_error(match self {
             MakerError::Failed { source, .. } | MakerError::NoUserNamespace { source, .. } => {
                 source.raw_os_error().unwrap_or(libc::EIO)
             }
             _ => libc::EPIPE,
-        }
+        })
     }
 }
 
@@ -166,7 +168,7 @@ impl Maker {
             return Err(PrivateError::Config("a maker's device has 64 queues at most"));
         }
         let (reply, descriptors) = self.ask(&Request::Open(settings.clone()))?;
-        let Reply::Made(made) = reply else { return Err(unexpected(reply).into()) };
+        let Reply::Made(made) = reply else { return Err(UNEXPECTED.into()) };
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or(MakerError::Nonsense("a descriptor is missing"));
         let namespace = next()?;
@@ -214,7 +216,7 @@ impl Maker {
         let count = count.clamp(1, MOST_SOCKETS);
         let request = Request::Sockets { family, count, group: group.map(str::to_owned) };
         let (reply, sockets) = self.ask(&request)?;
-        let Reply::Done = reply else { return Err(unexpected(reply)) };
+        let Reply::Done = reply else { return Err(UNEXPECTED) };
         let is_ours = |socket: &OwnedFd| {
             PortSocket::examine(socket).is_ok_and(|found| {
                 found.local.is_ipv4() == (family == Family::V4)
@@ -231,14 +233,14 @@ impl Maker {
     pub(super) fn change(&self, change: Change) -> Result<(), MakerError> {
         match self.ask(&Request::Change(change))? {
             (Reply::Done, none) if none.is_empty() => Ok(()),
-            (reply, _) => Err(unexpected(reply)),
+            _ => Err(UNEXPECTED),
         }
     }
 
     pub(super) fn destroy_all(&self) -> Result<Destroyed, MakerError> {
         match self.ask(&Request::DestroyAll)? {
             (Reply::Destroyed(destroyed), none) if none.is_empty() => Ok(destroyed),
-            (reply, _) => Err(unexpected(reply)),
+            _ => Err(UNEXPECTED),
         }
     }
 
@@ -259,7 +261,7 @@ impl Maker {
 
     fn netlink(&self, request: &Request) -> Result<OwnedFd, MakerError> {
         let (reply, descriptors) = self.ask(request)?;
-        let Reply::Done = reply else { return Err(unexpected(reply)) };
+        let Reply::Done = reply else { return Err(UNEXPECTED) };
         let [socket] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| MakerError::Nonsense("it is not one descriptor"))?;
         if namespace_of(&socket).is_ok_and(|network| network == self.network) {
@@ -309,17 +311,6 @@ fn number_of(number: i32) -> io::Error {
     match number {
         0 => io::ErrorKind::Other.into(),
         number => io::Error::from_raw_os_error(number),
-    }
-}
-
-fn unexpected(_: Reply) -> MakerError {
-    MakerError::Nonsense("it answers another question")
-}
-
-/// For `SocketMaker`, whose callers need a number.
-impl MakerError {
-    pub(super) fn into_numbered(self) -> io::Error {
-        io::Error::from_raw_os_error(self.number())
     }
 }
 
