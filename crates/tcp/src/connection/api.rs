@@ -317,7 +317,7 @@ impl Connection {
     pub fn read_taken(&mut self, now: Instant) -> Result<Option<Taken>, ReadError> {
         self.delivers(Delivery::Stream)?;
         let taken = self.rcv.ordering.take_front();
-        let read = taken.as_ref().map_or(0, Taken::len);
+        let read = taken.as_ref().map_or(0, |taken| taken.bytes().len());
         self.after_read(now, read);
         let result = self.read_state(read);
         self.report_to_reader(result)?;

@@ -6,7 +6,6 @@ mod host;
 mod layer_events;
 mod layers;
 mod observed;
-mod unconstrained;
 mod view;
 
 use effective::ASKED_ANEW;

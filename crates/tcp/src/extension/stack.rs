@@ -7,19 +7,7 @@ use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LayerId(pub(crate) u32);
-
-impl LayerId {
-    /// The layer with this number, for readers of logs.
-    pub const fn from_u32(number: u32) -> Self {
-        LayerId(number)
-    }
-
-    /// The number.
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
+pub struct LayerId(pub u32);
 
 impl fmt::Display for LayerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,34 +8,47 @@ use crate::time::Duration;
 use core::fmt;
 use core::marker::PhantomData;
 
+/// A variable an extension may limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Variable {
+    /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
+    Cwnd,
+    /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
+    /// does not grow by counting.
+    CwndCnt,
+    /// The slow-start threshold, in bytes.
+    Ssthresh,
+    /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
+    RcvWnd,
+    /// The next position expected of the peer: data before it is not taken.
+    RcvNxt,
+    /// The next position to be sent: acknowledgements beyond it are not believed.
+    SndNxt,
+    /// The oldest position not acknowledged: acknowledgements before it are not believed.
+    SndUna,
+    /// How many duplicate acknowledgements mean a loss.
+    Dupthresh,
+    /// The retransmission timeout.
+    Rto,
+    /// The timeouts in a row that count towards giving the connection up.
+    Retransmits,
+    /// The rate at which data leaves at most, in bytes per second.
+    PacingRate,
+}
+
 named! {
-    /// A variable an extension may limit.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    pub enum Variable {
-        /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
-        Cwnd: "cwnd",
-        /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
-        /// does not grow by counting.
-        CwndCnt: "cwnd_cnt",
-        /// The slow-start threshold, in bytes.
-        Ssthresh: "ssthresh",
-        /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
-        RcvWnd: "rcv_wnd",
-        /// The next position expected of the peer: data before it is not taken.
-        RcvNxt: "rcv_nxt",
-        /// The next position to be sent: acknowledgements beyond it are not believed.
-        SndNxt: "snd_nxt",
-        /// The oldest position not acknowledged: acknowledgements before it are not believed.
-        SndUna: "snd_una",
-        /// How many duplicate acknowledgements mean a loss.
-        Dupthresh: "dupthresh",
-        /// The retransmission timeout.
-        Rto: "rto",
-        /// The timeouts in a row that count towards giving the connection up.
-        Retransmits: "retransmits",
-        /// The rate at which data leaves at most, in bytes per second.
-        PacingRate: "pacing_rate",
-    }
+    Variable:
+    Cwnd = "cwnd",
+    CwndCnt = "cwnd_cnt",
+    Ssthresh = "ssthresh",
+    RcvWnd = "rcv_wnd",
+    RcvNxt = "rcv_nxt",
+    SndNxt = "snd_nxt",
+    SndUna = "snd_una",
+    Dupthresh = "dupthresh",
+    Rto = "rto",
+    Retransmits = "retransmits",
+    PacingRate = "pacing_rate",
 }
 
 impl Variable {

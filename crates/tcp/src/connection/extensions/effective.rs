@@ -81,6 +81,11 @@ impl Connection {
         if self.extensions.asks(variable) { self.extensions.get() } else { None }
     }
 
+    /// Whether the safe ranges are not kept to. Where they are not, `control::growth` has what depends on it.
+    pub(in super::super) fn is_unconstrained(&self) -> bool {
+        self.extensions.get().is_some_and(|host| host.shared.combined.is_unconstrained())
+    }
+
     /// TCP's own value of a variable and its safe range, and with them what is used.
     pub(in super::super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
         rule(self, shared, variable)
