@@ -267,7 +267,7 @@ impl Connection {
             had: text(&self.had),
             grows_by: info.congestion.to_string(),
             layers: layers
-                .map(|layer| LayerReport { id: layer.id.0, name: layer.name.to_owned() })
+                .map(|layer| LayerReport { id: layer.id.get(), name: layer.name.to_owned() })
                 .collect(),
             departed: self.departed.clone(),
             limits,

@@ -99,7 +99,7 @@ fn extensions(connection: &Connection) -> (Vec<String>, Vec<String>, Vec<Request
             Decider::SafeRange => "safe-range".to_owned(),
             Decider::Layer(id) => {
                 let layer = connection.layers().find(|layer| layer.id == id);
-                layer.map_or_else(|| format!("layer {}", id.0), |layer| layer.name.to_owned())
+                layer.map_or_else(|| format!("layer {}", id.get()), |layer| layer.name.to_owned())
             }
         };
         Some(Request { variable, ruling, by })

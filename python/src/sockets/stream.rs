@@ -212,7 +212,7 @@ impl Stream {
         let held = self.stream()?;
         let stream = held.get()?;
         let extension = Box::new(PyExtension::new(extension, Errors::default())?);
-        py.detach(|| stream.attach(extension)).map(|layer| layer.0.into()).map_err(os)
+        py.detach(|| stream.attach(extension)).map(|layer| layer.get().into()).map_err(os)
     }
 
     /// Detaches an extension by its number. Returns whether it was there.
@@ -221,7 +221,7 @@ impl Stream {
         let stream = held.get()?;
         let gone = py.detach(|| {
             let found = stream.with_connection(|connection, _| {
-                connection.layers().map(|one| one.id).find(|id| u64::from(id.0) == layer)
+                connection.layers().map(|one| one.id).find(|id| u64::from(id.get()) == layer)
             })?;
             found.map_or(Ok(false), |id: LayerId| stream.detach(id))
         });

@@ -166,7 +166,7 @@ impl<'a> Owners<'a> {
                     Decider::Tcp => "TCP's own value".to_owned(),
                     Decider::SafeRange => "the safe range".to_owned(),
                     Decider::Layer(layer) => {
-                        let key = (host.clone(), record.connection, layer.0);
+                        let key = (host.clone(), record.connection, layer.get());
                         let name = self.layers.get(&key);
                         name.cloned().unwrap_or_else(|| format!("layer {layer}"))
                     }

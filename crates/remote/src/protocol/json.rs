@@ -241,7 +241,7 @@ fn ruling(ruling: &Ruling) -> Value {
     let decided_by = match ruling.decided_by {
         Decider::Tcp => json!("tcp"),
         Decider::SafeRange => json!("safe-range"),
-        Decider::Layer(layer) => json!(layer.0),
+        Decider::Layer(layer) => json!(layer.get()),
     };
     json!({
         "own": ruling.own,

@@ -63,7 +63,7 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
             Err(reason) => return output.line(&json::error(&reason)),
         };
     let chosen = json::connection(number, local, remote);
-    output.line(&json::attached(chosen, observer.layer().0, observer.now()))?;
+    output.line(&json::attached(chosen, observer.layer().get(), observer.now()))?;
     output.form = form;
 
     let observer = Arc::new(observer);

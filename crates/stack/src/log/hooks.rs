@@ -111,7 +111,7 @@ impl Recorder<'_> {
             }
             Event::Limited { because } => self.write(state, What::Limited { because }),
             Event::Layer { layer, name, change } => {
-                let (layer, fate) = (layer.map(|layer| layer.0), change.into());
+                let (layer, fate) = (layer.map(|layer| layer.get()), change.into());
                 self.write(state, What::Layer { layer, fate, name: name.into() });
             }
             Event::Request { variable, ruling } => {

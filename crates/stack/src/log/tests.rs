@@ -41,7 +41,7 @@ fn examples() -> Vec<Record> {
         requested: Interval::new(0, 20_000),
         safe: Interval::ANY,
         effective: 20_000,
-        decided_by: Decider::Layer(LayerId(3)),
+        decided_by: Decider::Layer(LayerId::from_u32(3)),
         conflict: false,
     };
     let contradiction = Ruling {

@@ -36,7 +36,7 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::ack_policy::AckPolicy as _;
+use crate::ack_policy::{AckPolicy as _, AckUnit};
 use crate::congestion::{CongestionChoice, Counting};
 use crate::control::Unit;
 use crate::profile::{
@@ -139,7 +139,7 @@ impl Connection {
         }
         Profile { ack: choice, ..Profile::default() }.validate()?;
         self.change_profile(|profile| profile.ack = choice);
-        self.rcv.policy = self.profile.ack();
+        self.rcv.policy = AckUnit::new(self.profile.ack);
         self.rcv.policy.begin_late();
         if self.timers.is_set(Timer::Ack) {
             self.timers.clear(Timer::Ack);

@@ -7,7 +7,19 @@ use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LayerId(pub u32);
+pub struct LayerId(pub(crate) u32);
+
+impl LayerId {
+    /// The layer with this number, for readers of logs.
+    pub const fn from_u32(number: u32) -> Self {
+        LayerId(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
 
 impl fmt::Display for LayerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +100,7 @@ impl Default for Combined {
     fn default() -> Self {
         Combined {
             requests: [Request::ANY; Variable::ALL.len()],
-            some: Variables::NONE,
+            some: Variables::empty(),
             unconstrained: false,
         }
     }
@@ -155,7 +167,7 @@ impl Combined {
         if request.is_any() {
             self.some.remove(Variables::one(variable));
         } else {
-            self.some.add(Variables::one(variable));
+            self.some.insert(Variables::one(variable));
         }
         match (request.is_conflict(), before.is_conflict()) {
             // No layer decides a variable about which layers contradict each other.

@@ -5,6 +5,7 @@
 use crate::named::named;
 use crate::pos::Pos;
 use crate::time::Duration;
+use bitflags::bitflags;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -65,63 +66,36 @@ impl Variable {
     }
 }
 
-/// Some of the variables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Variables(u16);
+bitflags! {
+    /// Some of the variables: a bit for each, in the order of Table 1.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Variables: u16 {
+        const _ = !0;
+    }
+}
 
 impl Variables {
-    /// None of them.
-    pub(crate) const NONE: Variables = Variables(0);
-
     /// One of them.
     pub(crate) const fn one(variable: Variable) -> Self {
-        Variables(1 << variable as u16)
-    }
-
-    /// Adds others.
-    pub(crate) fn add(&mut self, others: Variables) {
-        self.0 |= others.0;
-    }
-
-    /// Whether it is none.
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
+        Variables::from_bits_retain(1 << variable as u16)
     }
 
     /// Whether one is among them.
     pub(crate) fn has(self, variable: Variable) -> bool {
-        self.0 & Variables::one(variable).0 != 0
-    }
-
-    /// Whether it has any of `others`.
-    pub(crate) const fn has_any(self, others: Variables) -> bool {
-        self.0 & others.0 != 0
-    }
-
-    /// The union.
-    pub(crate) const fn and(self, others: Variables) -> Self {
-        Variables(self.0 | others.0)
-    }
-
-    /// Removes others.
-    pub(crate) fn remove(&mut self, others: Variables) {
-        self.0 &= !others.0;
+        self.intersects(Variables::one(variable))
     }
 
     /// Takes the first out, in the order of Table 1.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Variable> {
-        if self.is_empty() {
-            return None;
-        }
-        let first = Variable::ALL.get(self.0.trailing_zeros() as usize).copied();
-        self.0 &= self.0.wrapping_sub(1);
-        first
+        let first = Variable::ALL.get(self.bits().trailing_zeros() as usize).copied()?;
+        self.remove(Variables::one(first));
+        Some(first)
     }
 
     /// Each, in the order of Table 1.
     #[inline]
-    pub(crate) fn iter(mut self) -> impl Iterator<Item = Variable> {
+    pub(crate) fn each(mut self) -> impl Iterator<Item = Variable> {
         core::iter::from_fn(move || self.pop())
     }
 }

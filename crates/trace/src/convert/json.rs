@@ -181,10 +181,10 @@ fn request(fields: &Fields<'_>) -> Result<What, String> {
     let decided_by = match fields.get("decided_by") {
         Some(Value::String(word)) if word == "tcp" => Decider::Tcp,
         Some(Value::String(word)) if word == "safe-range" => Decider::SafeRange,
-        Some(Value::String(number)) => Decider::Layer(LayerId(
+        Some(Value::String(number)) => Decider::Layer(LayerId::from_u32(
             number.parse().map_err(|_| "decided_by is neither a layer nor a word")?,
         )),
-        _ => Decider::Layer(LayerId(fields.number("decided_by")?)),
+        _ => Decider::Layer(LayerId::from_u32(fields.number("decided_by")?)),
     };
     let conflict = fields.get("conflict").and_then(Value::as_bool);
     let ruling = Ruling {

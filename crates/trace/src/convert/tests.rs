@@ -50,7 +50,7 @@ fn request() -> impl Strategy<Value = What> {
     let decider = prop_oneof![
         Just(Decider::Tcp),
         Just(Decider::SafeRange),
-        (0..u32::MAX).prop_map(|layer| Decider::Layer(LayerId(layer))),
+        (0..u32::MAX).prop_map(|layer| Decider::Layer(LayerId::from_u32(layer))),
     ];
     let asked = prop::option::of((any::<u64>(), any::<u64>()));
     let variable = prop::sample::select(Variable::ALL.to_vec());

@@ -137,7 +137,7 @@ fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
     let interval = Interval::new(low, high).ok_or(RecordError::Field("interval"))?;
     let decided_by = match decider {
         0 => Decider::Tcp,
-        1 => Decider::Layer(LayerId(layer)),
+        1 => Decider::Layer(LayerId::from_u32(layer)),
         2 => Decider::SafeRange,
         _ => return Err(RecordError::Field("decider")),
     };

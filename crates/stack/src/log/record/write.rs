@@ -172,7 +172,7 @@ impl Record {
             What::Request { variable, ruling } => {
                 let (decider, layer) = match ruling.decided_by {
                     Decider::Tcp => (0, NO_LAYER),
-                    Decider::Layer(layer) => (1, layer.0),
+                    Decider::Layer(layer) => (1, layer.get()),
                     Decider::SafeRange => (2, NO_LAYER),
                 };
                 let asked = ruling.requested.is_some();

@@ -13,8 +13,8 @@ use crate::time::{Duration, Instant};
 
 /// Variables whose old limit may still run: a timer, a rate, or an offered window. A change of their limits applies at once.
 pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
-    .and(Variables::one(Variable::PacingRate))
-    .and(Variables::one(Variable::Rto));
+    .union(Variables::one(Variable::PacingRate))
+    .union(Variables::one(Variable::Rto));
 
 /// The values from which safe ranges are computed.
 pub(in super::super) trait Own {
