@@ -352,11 +352,6 @@ impl ConnectionState {
             ..ConnectionState::default()
         }
     }
-
-    /// Whether cwnd is below ssthresh.
-    pub const fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
 }
 
 #[cfg(feature = "serde")]

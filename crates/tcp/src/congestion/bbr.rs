@@ -21,7 +21,7 @@
 //!   below the bandwidth. See `linux.rs`.
 
 use super::arithmetic::{bytes_in, mul_div};
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::filter::MaxByRound;
 use super::full_pipe::FullPipe;
@@ -60,11 +60,7 @@ impl BuiltIn for Bbr {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let phase = self.phase;
-        if phase > 6 {
-            return Err(given.impossible(format_args!("phase is between 0 and 6, not {phase}")));
-        }
-        Ok(())
+        require(given, self.phase <= 6, "phase is between 0 and 6", self.phase)
     }
 
     fn kind(&self) -> Kind {

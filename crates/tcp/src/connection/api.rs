@@ -426,8 +426,7 @@ impl Connection {
         self.snd.buffer.fix_limit(bytes.max(2048).max(least));
     }
 
-    /// Acknowledges the next arrivals at once, or not (`TCP_QUICKACK`). A pending acknowledgement is sent at once. The effect is
-    /// temporary: the acknowledgement policy continues from there.
+    /// See [`Setting::QuickAck`](super::Setting::QuickAck).
     pub(super) fn set_quick_ack(&mut self, on: bool) {
         self.rcv.policy.quick(if on { 16 } else { 0 });
         self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);
