@@ -221,10 +221,10 @@ pub mod device {
 /// Extensions: those that are built in, and what one of your own needs.
 pub mod extension {
     pub use transom_extensions::{CATALOGUE, Entry, Guarded, StackError, stack};
+    pub use transom_tcp::Glance;
     pub use transom_tcp::extension::{
         Ack, AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault,
-        History, Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe,
-        variable,
+        Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe, variable,
     };
 }
 

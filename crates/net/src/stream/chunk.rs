@@ -90,7 +90,7 @@ impl TcpStream {
                     return None;
                 }
                 let piece = connection.read_taken(now).ok()??;
-                taken += piece.len();
+                taken += piece.bytes().len();
                 self.chunk(Some(piece))
             };
             chunks.extend(std::iter::from_fn(next));
