@@ -134,7 +134,7 @@ fn count_or(error: Errno, moved: usize) -> Result<usize> {
 impl Sockets<'_> {
     /// How many bytes a call waits for that has room for `len`.
     fn wanted(&self, fd: i32, len: usize, flags: i32) -> Result<usize> {
-        let low_water = self.table.get(fd)?.options.controls.receive_low_water as usize;
+        let low_water = self.table.get(fd)?.options.receive_low_water as usize;
         let least = if flags & MSG_WAITALL != 0 { len } else { len.min(low_water) };
         Ok(least.max(1))
     }
