@@ -24,6 +24,9 @@ fn ip(bytes: &[u8]) {
         IpPacket::V4(packet) => ipv4(packet),
         IpPacket::V6(packet) => ipv6(packet),
     }
+    if let Some(message) = icmp(packet.src(), packet.dst(), packet.payload()) {
+        _ = icmp::may_answer_with_error(&packet, &message);
+    }
     transport(packet.payload());
     let whole = &bytes[..packet.total_len()];
     let mut edited = whole.to_vec();
@@ -48,12 +51,6 @@ fn ipv4(packet: &Ipv4Packet<'_>) {
     assert_eq!(again.raw_options(), packet.raw_options());
     assert!(again.checksum_ok());
     _ = packet.options().count();
-    _ = icmp::may_answer_with_error(packet);
-    if let Ok(message) = IcmpMessage::parse(packet.payload()) {
-        let mut out = vec![0; message.encoded_len()];
-        message.emit(&mut out).unwrap();
-        assert_eq!(IcmpMessage::parse(&out), Ok(message));
-    }
 }
 
 fn ipv6(packet: &Ipv6Packet<'_>) {
@@ -76,13 +73,15 @@ fn ipv6(packet: &Ipv6Packet<'_>) {
         let received = &packet.raw_extension_headers()[at..];
         assert_eq!((out[0], &out[4..]), (received[0], &received[4..8]));
     }
-    let (src, dst) = (packet.src(), packet.dst());
-    if let Ok(message) = Icmpv6Message::parse(src, dst, packet.payload()) {
-        let mut out = vec![0; message.encoded_len()];
-        message.emit(src, dst, &mut out).unwrap();
-        assert_eq!(Icmpv6Message::parse(src, dst, &out), Ok(message));
-        _ = icmpv6::may_answer_with_error(packet, &message);
-    }
+}
+
+/// An ICMP message from `src`, and the same again.
+fn icmp(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Option<IcmpMessage<'_>> {
+    let message = IcmpMessage::parse(src, dst, bytes).ok()?;
+    let mut out = vec![0; message.encoded_len()];
+    message.emit(src, dst, &mut out).unwrap();
+    assert_eq!(IcmpMessage::parse(src, dst, &out), Ok(message));
+    Some(message)
 }
 
 /// The bytes as a transport packet of each kind.
@@ -111,19 +110,10 @@ fn transport(bytes: &[u8]) {
         message[2..4].fill(0);
         let checksum = Sum::of(&message).checksum();
         message[2..4].copy_from_slice(&checksum.to_be_bytes());
-        if let Ok(parsed) = IcmpMessage::parse(&message) {
-            let mut out = vec![0; parsed.encoded_len()];
-            parsed.emit(&mut out).unwrap();
-            assert_eq!(IcmpMessage::parse(&out), Ok(parsed));
-        }
-        let address = [0; 16].into();
-        let any = IpAddr::V6(address);
+        icmp([0; 4].into(), [0; 4].into(), &message);
+        let any = IpAddr::V6([0; 16].into());
         checksum::fill(any, any, Protocol::ICMPV6, &mut message, 2).unwrap();
-        if let Ok(parsed) = Icmpv6Message::parse(address, address, &message) {
-            let mut out = vec![0; parsed.encoded_len()];
-            parsed.emit(address, address, &mut out).unwrap();
-            assert_eq!(Icmpv6Message::parse(address, address, &out), Ok(parsed));
-        }
+        icmp(any, any, &message);
     }
 }
 

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::icmpv6::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
+use transom_wire::icmp::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
 use transom_wire::ip::set_ecn;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Packet};
 use transom_wire::{Ecn, IpPacket};

@@ -240,12 +240,6 @@ impl Ipv4Header {
         }
     }
 
-    /// The header's length in bytes, options included.
-    #[inline]
-    pub(crate) fn header_len(&self) -> usize {
-        MIN_HEADER_LEN + self.options.as_slice().len()
-    }
-
     /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and
     /// returns its length.
     ///

@@ -4,7 +4,7 @@ use crate::harness::*;
 use transom_tcp::time::Duration;
 use transom_testkit::packets::{ip, udp};
 use transom_wire::icmp::UnreachableCode;
-use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
+use transom_wire::{IcmpMessage, IpPacket, Protocol};
 
 const SCTP: Protocol = Protocol(132);
 
@@ -23,7 +23,9 @@ fn ipv4_packets_nobody_wants_are_answered() {
         let error = one(host.inject(&offending));
         let IpPacket::V4(v4) = error.ip() else { panic!("another version") };
         assert_eq!((v4.src(), v4.dst(), v4.traffic_class()), (HOST, PEER, 0));
-        let Ok(IcmpMessage::Unreachable { code, quoted }) = IcmpMessage::parse(v4.payload()) else {
+        let Ok(IcmpMessage::Unreachable { code, quoted }) =
+            IcmpMessage::parse(v4.src(), v4.dst(), v4.payload())
+        else {
             panic!("another message")
         };
         assert_eq!(code, expected);
@@ -41,14 +43,14 @@ fn ipv6_packets_nobody_wants_are_answered() {
     let parse = |error: &Sent, offending: &[u8]| {
         let IpPacket::V6(v6) = error.ip() else { panic!("another version") };
         assert_eq!((v6.src(), v6.dst()), (HOST6, PEER6));
-        let message = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
+        let message = IcmpMessage::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
         assert_eq!(message.quoted(), Some(&offending[..offending.len().min(1280 - 48)]));
         match message {
-            Icmpv6Message::Unreachable { code, .. } => {
-                assert_eq!(code, icmpv6::UnreachableCode::Port);
+            IcmpMessage::Unreachable { code, .. } => {
+                assert_eq!(code, UnreachableCode::Port);
                 None
             }
-            Icmpv6Message::ParameterProblem { code, pointer, .. } => Some((code, pointer)),
+            IcmpMessage::ParameterProblem { code, pointer, .. } => Some((code, pointer)),
             other => panic!("{other:?}"),
         }
     };
