@@ -149,8 +149,8 @@ impl Run {
     }
 
     fn fragments(&mut self, script: &mut Script<'_>, packet: &[u8]) {
-        let Ok(IpPacket::V4(whole)) = IpPacket::parse(packet) else { return };
-        let payload = whole.payload();
+        let Ok(ip) = IpPacket::parse(packet) else { return };
+        let (IpPacket::V4(whole), payload) = (ip, ip.payload()) else { return };
         let step = script.pick(&[8, 16, 64, 512, 24]);
         let id = script.byte().into();
         let mut from = 0;

@@ -3,12 +3,11 @@
 //! All of them pass the same gate. No error answers an error, or what was not sent from one host to this one. Their rate is bounded, all of
 //! them together. On an address that is shared, the kernel sends them.
 
-use crate::fragments::Reassembly;
 use crate::icmp::packet;
 use crate::stack::Stack;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
-use transom_wire::ipv6::{ExtensionProblem, Ipv6Packet};
+use transom_wire::ipv6::ExtensionProblem;
 use transom_wire::{IpPacket, Protocol};
 
 /// The window in which ICMP errors are counted.
@@ -42,7 +41,7 @@ impl Stack {
     pub(crate) fn on_extension_problem(
         &mut self,
         now: Instant,
-        packet: &Ipv6Packet<'_>,
+        packet: &IpPacket<'_>,
         bytes: &[u8],
         problem: ExtensionProblem,
     ) {
@@ -56,32 +55,20 @@ impl Stack {
         }
     }
 
-    /// A fragment arrived that can be part of nothing.
-    pub(crate) fn on_wrong_fragment(
+    /// Says which field of a packet is wrong.
+    /// [RFC4443-3.4-1]
+    pub(crate) fn report_field(
         &mut self,
         now: Instant,
         packet: &IpPacket<'_>,
         bytes: &[u8],
-        outcome: &Reassembly,
-    ) {
-        if let (IpPacket::V6(v6), &Reassembly::Wrong { code, pointer }) = (packet, outcome) {
-            self.report_field(now, v6, bytes, code, pointer);
-        }
-    }
-
-    /// [RFC4443-3.4-1]
-    fn report_field(
-        &mut self,
-        now: Instant,
-        packet: &Ipv6Packet<'_>,
-        bytes: &[u8],
         code: u8,
         pointer: u32,
     ) {
-        let len = packet.header_len() + packet.payload().len();
-        let Some(quoted) = bytes.get(..len) else { return };
-        let message = IcmpMessage::ParameterProblem { code, pointer, quoted };
-        self.answer(now, &IpPacket::V6(*packet), &message);
+        if let Some(quoted) = bytes.get(..packet.total_len()) {
+            let message = IcmpMessage::ParameterProblem { code, pointer, quoted };
+            self.answer(now, packet, &message);
+        }
     }
 
     /// [RFC1122-3.3.2-5] [RFC8200-4.5-9] [RFC4443-3.3-2] [RFC792-6-2] [RFC792-6-3] The other fragments of a packet have not come in time. `first` is the one that begins it.

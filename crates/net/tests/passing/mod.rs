@@ -124,12 +124,15 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
 
 /// What a router answers.
 fn unreachable(bytes: &[u8]) -> Option<Vec<u8>> {
-    let IpPacket::V4(offending) = IpPacket::parse(bytes).unwrap() else { return None };
+    let offending = IpPacket::parse(bytes).unwrap();
+    if offending.src().is_ipv6() {
+        return None;
+    }
     let quoted = &bytes[..bytes.len().min(28)];
     let message = IcmpMessage::Unreachable { code: UnreachableCode::Host, quoted };
     let mut answer = vec![0; 20 + message.encoded_len()];
     let router = IpAddr::from([10, 0, 0, 254]);
-    icmp::emit_packet(router, offending.src().into(), &message, &mut answer).unwrap();
+    icmp::emit_packet(router, offending.src(), &message, &mut answer).unwrap();
     Some(answer)
 }
 

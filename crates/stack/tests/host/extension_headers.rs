@@ -5,7 +5,7 @@ use transom_stack::Packet;
 use transom_tcp::packet::PacketBuf;
 use transom_testkit::packets::{icmp, ip, segment};
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
-use transom_wire::{Flags, IcmpMessage, IpPacket, Protocol};
+use transom_wire::{Flags, IcmpMessage, Protocol};
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -43,9 +43,9 @@ fn transport(peer: &Peer, flags: Flags, payload: &[u8]) -> Vec<u8> {
 
 /// Code and pointer of the parameter problem about `offending`, which it quotes.
 fn problem(error: &Sent, offending: &[u8]) -> Problem {
-    let IpPacket::V6(v6) = error.ip() else { panic!("another version") };
-    assert_eq!((v6.src(), v6.dst()), (HOST6, PEER6));
-    let message = IcmpMessage::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
+    let ip = error.ip();
+    assert_eq!((ip.src(), ip.dst()), (HOST6.into(), PEER6.into()));
+    let message = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
     let IcmpMessage::ParameterProblem { code, pointer, quoted } = message else {
         panic!("{message:?}")
     };

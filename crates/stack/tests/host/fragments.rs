@@ -233,8 +233,8 @@ fn extension_headers_around_a_fragment_header() {
         let mut sent = scene.host.inject(&first);
         sent.extend(scene.host.inject(&last));
         let pointer = sent.iter().find_map(|sent| {
-            let IpPacket::V6(v6) = sent.ip() else { return None };
-            match IcmpMessage::parse(v6.src(), v6.dst(), v6.payload()) {
+            let ip = sent.ip();
+            match IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()) {
                 Ok(IcmpMessage::ParameterProblem { code: 2, pointer, quoted }) => {
                     Some((pointer, quoted.len()))
                 }
@@ -283,8 +283,8 @@ fn senders_of_impossible_ipv6_fragments_are_told() {
         let mut host = Host::new();
         let sent = host.inject(&packet);
         let told = sent.first().map(|sent| {
-            let IpPacket::V6(v6) = sent.ip() else { panic!("another version") };
-            let message = IcmpMessage::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
+            let ip = sent.ip();
+            let message = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
             let IcmpMessage::ParameterProblem { code, pointer, quoted } = message else {
                 panic!("{message:?}")
             };
