@@ -34,14 +34,14 @@
 //! );
 //!
 //! // The same packet again, from the values.
-//! let IpPacket::V4(packet) = packet else { unreachable!("the version is 4") };
+//! let IpPacket::V4(v4) = packet else { unreachable!("the version is 4") };
 //! let mut sent = [0; 48];
 //! let tcp_len = segment.header().header_len() + segment.payload().len();
-//! let ip_len = packet.header().emit(tcp_len, &mut sent)?;
+//! let ip_len = v4.header().emit(tcp_len, &mut sent)?;
 //! segment.header().emit(&mut sent[ip_len..])?;
 //! checksum::fill(
-//!     packet.src().into(),
-//!     packet.dst().into(),
+//!     packet.src(),
+//!     packet.dst(),
 //!     Protocol::TCP,
 //!     &mut sent[ip_len..],
 //!     tcp::CHECKSUM_OFFSET,
@@ -70,7 +70,7 @@ pub use checksum::Sum;
 pub use error::Error;
 pub use icmp::IcmpMessage;
 pub use ip::{Ecn, Fragment, IpHeader, IpPacket, Protocol, QuotedPacket};
-pub use ipv4::{Ipv4Header, Ipv4Option, Ipv4OptionIter, Ipv4Options, Ipv4Packet};
+pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use seq::Seq;
 pub use tcp::{

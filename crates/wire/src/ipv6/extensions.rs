@@ -194,13 +194,13 @@ fn extension_len(kind: Protocol, is_first: bool, bytes: &[u8]) -> Result<Option<
 
 /// An extension header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtensionHeader<'a> {
+pub(crate) struct ExtensionHeader<'a> {
     /// Its type.
-    pub kind: Protocol,
+    pub(crate) kind: Protocol,
     /// Its offset, in bytes from the start of the packet.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// Its bytes, from the next-header byte on.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> ExtensionHeader<'a> {
@@ -214,7 +214,7 @@ impl<'a> ExtensionHeader<'a> {
 
 /// The extension headers of a packet.
 #[derive(Clone, Debug)]
-pub struct ExtensionHeaderIter<'a> {
+pub(crate) struct ExtensionHeaderIter<'a> {
     kind: Protocol,
     offset: usize,
     rest: &'a [u8],
