@@ -44,8 +44,7 @@ pub(crate) trait EcnFeedback: fmt::Debug + Send {
 pub struct EcnConfig {
     /// Offer it when connecting; otherwise only agree to a peer's offer.
     pub offer: bool,
-    /// Let SYN-ACKs, retransmissions, window probes, FINs and resets be marked too (generalized ECN, "ECN++"): see the
-    /// [module](self).
+    /// Let SYN-ACKs, retransmissions, window probes, FINs and resets be marked too (generalized ECN, "ECN++": draft-ietf-tcpm-generalized-ecn).
     pub control_packets: bool,
 }
 

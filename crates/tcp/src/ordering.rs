@@ -54,7 +54,7 @@ pub struct UnitFaults {
     pub oversized: u64,
     /// Cut off by the end of the stream.
     pub truncated: u64,
-    /// Part of which was given up on the way ([`Ordering::skip`]).
+    /// Part of which was given up on the way.
     pub incomplete: u64,
 }
 

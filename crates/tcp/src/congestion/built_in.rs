@@ -128,6 +128,7 @@ pub(super) fn is_gain(part: Fraction) -> bool {
     part > Fraction::default() && part <= Fraction::ONE
 }
 
+/// An algorithm here as a profile names it: by the text that it writes.
 #[derive(Clone, Debug)]
 struct Chosen<T>(T);
 

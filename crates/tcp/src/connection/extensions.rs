@@ -9,7 +9,6 @@ mod observed;
 mod view;
 
 use effective::ASKED_ANEW;
-pub(super) use effective::Own;
 use host::note;
 pub(super) use host::{Host, Shared};
 pub(super) use layers::Layers;

@@ -2,11 +2,13 @@
 
 use super::extensions::Observed;
 use super::{Connection, State};
+use crate::extension::Variable;
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::rto::RetransmissionTimer as _;
 use crate::state::LimitedBy;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
+use core::net::IpAddr;
 
 /// A look at a connection, for subscribers of its events and for extensions. Each value is that of the field of the same name in
 /// [`ConnectionState`](crate::state::ConnectionState).
@@ -74,6 +76,15 @@ impl<'a> Glance<'a> {
     #[inline]
     pub fn ssthresh(&self) -> u64 {
         look!(self.ssthresh, tcp => tcp.control.window().ssthresh)
+    }
+
+    /// Payload of a full segment, in bytes, at least one.
+    #[inline]
+    pub fn mss(&self) -> u64 {
+        match self.0 {
+            Source::Connection(tcp) => tcp.control.window().segment(),
+            Source::Observed(from) => u64::from(from.state.mss).max(1),
+        }
     }
 
     /// Believed to be in the network, in bytes (the pipe of RFC 6675).
@@ -170,5 +181,97 @@ impl<'a> Glance<'a> {
     #[inline]
     pub fn delivered(&self) -> u64 {
         look!(self.delivered, tcp => tcp.control.board().delivery().delivered())
+    }
+
+    /// How many duplicate acknowledgements mean a loss to TCP now.
+    #[inline]
+    pub fn dupthresh(&self) -> u32 {
+        look!(self.dupthresh, tcp => tcp.own_loss_threshold())
+    }
+
+    /// The peer's address ([`Setting::Remote`](super::Setting::Remote)): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
+    #[inline]
+    pub fn remote(&self) -> Option<IpAddr> {
+        look!(self.remote, tcp => tcp.remote())
+    }
+
+    /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
+    /// echoes its timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while
+    /// makes it longer.
+    #[inline]
+    pub fn rcv_rtt(&self) -> Option<Duration> {
+        look!(self.rcv_rtt, tcp => tcp.rcv.rtt())
+    }
+
+    /// The last sample of it, and when it was taken.
+    #[inline]
+    pub fn last_rcv_rtt(&self) -> Option<(Instant, Duration)> {
+        look!(self.last_rcv_rtt, tcp => tcp.rcv.last_rtt())
+    }
+
+    /// Duplicate acknowledgements in a row.
+    #[inline]
+    pub fn duplicate_acks(&self) -> u32 {
+        look!(self.duplicate_acks, tcp => tcp.control.duplicate_acks())
+    }
+
+    /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
+    /// path may be faster; see `DeliveryRate::latest`. Nothing before the first sample.
+    #[inline]
+    pub fn delivery_rate(&self) -> Option<(u64, bool)> {
+        match self.0 {
+            Source::Connection(tcp) => tcp.control.board().delivery().latest(),
+            Source::Observed(from) => {
+                from.state.delivery_rate.map(|rate| (rate, from.state.delivery_rate_app_limited))
+            }
+        }
+    }
+
+    /// Whether the first duplicates bring new data out (RFC 3042).
+    #[inline]
+    pub fn limited_transmit(&self) -> bool {
+        look!(self.limited_transmit, tcp => tcp.profile.limited_transmit)
+    }
+
+    /// Whether SACK is agreed.
+    #[inline]
+    pub fn has_sack(&self) -> bool {
+        look!(self.sack, tcp => tcp.agreed.sack)
+    }
+
+    /// The window that TCP by itself would advertise, in bytes.
+    #[inline]
+    pub(super) fn own_rcv_wnd(&self) -> u64 {
+        look!(self.own_rcv_wnd, tcp => tcp.own_wanted_edge(tcp.rcv.next()).since(tcp.rcv.next()))
+    }
+
+    /// The rate TCP paces at, if it does, in bytes per second.
+    #[inline]
+    pub(super) fn pacing_rate(&self) -> Option<u64> {
+        look!(self.pacing_rate, tcp => tcp.control.pacing_rate())
+    }
+
+    /// After how many timeouts in a row the connection is given up, if it ever is.
+    #[inline]
+    pub(super) fn give_up_after(&self) -> Option<u32> {
+        look!(self.give_up_after, tcp => tcp.profile.r2)
+    }
+
+    /// TCP's own value of a variable, in its unit.
+    #[inline]
+    pub(super) fn own(&self, variable: Variable) -> u64 {
+        match variable {
+            Variable::Cwnd => self.cwnd(),
+            Variable::CwndCnt => self.cwnd_cnt(),
+            Variable::Ssthresh => self.ssthresh(),
+            Variable::RcvWnd => self.own_rcv_wnd(),
+            Variable::RcvNxt => self.rcv_nxt().get(),
+            Variable::SndUna => self.snd_una().get(),
+            Variable::SndNxt => self.snd_nxt().get(),
+            Variable::Dupthresh => u64::from(self.dupthresh()),
+            Variable::Rto => self.rto().as_nanos(),
+            Variable::Retransmits => u64::from(self.retransmits()),
+            Variable::PacingRate => self.pacing_rate().unwrap_or(u64::MAX),
+        }
     }
 }

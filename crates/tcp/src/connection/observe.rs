@@ -1,7 +1,7 @@
 //! A connection as others see it.
 
 use super::Connection;
-use super::extensions::{Own, Shared};
+use super::extensions::Shared;
 use super::glance::Glance;
 use crate::extension::Variable;
 use crate::flow::FlowControl as _;
@@ -21,11 +21,11 @@ impl Connection {
     pub(super) fn fill(&self, now: Instant, layers: Option<&Shared>) -> ConnectionState {
         let (seen, snd, rcv, control) = (Glance::at(self), &self.snd, &self.rcv, &self.control);
         let (board, timer) = (control.board(), control.timer());
-        let rate = board.delivery().latest();
+        let rate = seen.delivery_rate();
         let (congestion, recovery) = control.names();
         let (reordered_over, reordering_seen) = control.reordering();
         ConnectionState {
-            remote: self.remote(),
+            remote: seen.remote(),
             state: seen.state(),
             phase: seen.phase(),
             congestion: Name::new(congestion),
@@ -51,7 +51,7 @@ impl Connection {
             snd_wnd: seen.snd_wnd(),
             rcv_nxt: seen.rcv_nxt(),
             rcv_wnd: seen.rcv_wnd(),
-            own_rcv_wnd: self.own(Variable::RcvWnd),
+            own_rcv_wnd: seen.own_rcv_wnd(),
             rcv_buffer: rcv.flow.buffer_limit(),
             ordering: Name::new(rcv.ordering.name()),
             flow: Name::new(rcv.flow.name()),
@@ -70,22 +70,22 @@ impl Connection {
             }),
             backoffs: seen.backoffs(),
             retransmits: seen.retransmits(),
-            duplicate_acks: control.duplicate_acks(),
-            dupthresh: self.own_loss_threshold(),
-            limited_transmit: self.profile.limited_transmit,
-            give_up_after: self.profile.r2,
-            pacing_rate: control.pacing_rate(),
+            duplicate_acks: seen.duplicate_acks(),
+            dupthresh: seen.dupthresh(),
+            limited_transmit: seen.limited_transmit(),
+            give_up_after: seen.give_up_after(),
+            pacing_rate: seen.pacing_rate(),
             reordering: reordered_over.max(self.profile.dup_thresh),
             reordering_seen,
             timestamps: self.agreed.timestamps,
-            sack: self.agreed.sack,
+            sack: seen.has_sack(),
             fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
             delivered: seen.delivered(),
             delivery_rate: rate.map(|(rate, _)| rate),
             delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
-            rcv_rtt: rcv.rtt(),
-            last_rcv_rtt: rcv.last_rtt(),
+            rcv_rtt: seen.rcv_rtt(),
+            last_rcv_rtt: seen.last_rcv_rtt(),
             limited_by: seen.limited_by(),
             limited_because: self.limited.reason(),
             limited_application: self.limited.spent(now, LimitedBy::Application),

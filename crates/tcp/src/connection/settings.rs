@@ -45,7 +45,7 @@ pub enum Setting {
     /// first, the peer is reset, and the connection has timed out. After the peer has answered it does nothing.
     HoldAnswer(Duration),
     /// The peer's address, said before the handshake is complete. TCP itself needs none: it is for the extensions that the profile names
-    /// ([`View::remote`](crate::extension::View::remote)). Without them it is not kept, so that a connection takes no memory for it.
+    /// ([`Glance::remote`](crate::Glance::remote)). Without them it is not kept, so that a connection takes no memory for it.
     Remote(IpAddr),
 }
 

@@ -147,10 +147,18 @@ pub const RETRANSMITS: Key<u32> = Key::new(Variable::Retransmits);
 /// [`Variable::PacingRate`], bytes per second.
 pub const PACING_RATE: Key<u64> = Key::new(Variable::PacingRate);
 
-/// A type of values of variables. Only this module makes a [`Key`], so there are no others.
-pub trait Value: Copy {
+/// A type of values of variables.
+pub trait Value: Copy + private::Sealed {
     /// The value as a number, in the variable's [unit](Variable::unit).
     fn number(self) -> u64;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for u32 {}
+    impl Sealed for crate::pos::Pos {}
+    impl Sealed for crate::time::Duration {}
 }
 
 impl Value for u64 {

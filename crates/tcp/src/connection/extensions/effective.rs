@@ -2,13 +2,13 @@
 //! changes a value of TCP's own.
 
 use super::super::Connection;
+use super::super::glance::Glance;
 use super::{Host, Shared};
 use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
 use crate::flow::FlowControl as _;
 use crate::pos::Pos;
-use crate::rto::RetransmissionTimer as _;
 use crate::time::{Duration, Instant};
 
 /// Variables whose old limit may still run: a timer, a rate, or an offered window. A change of their limits applies at once.
@@ -16,62 +16,25 @@ pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .union(Variables::one(Variable::PacingRate))
     .union(Variables::one(Variable::Rto));
 
-/// The values from which safe ranges are computed.
-pub(in super::super) trait Own {
-    /// TCP's own value of a variable, in its unit.
-    fn own(&self, variable: Variable) -> u64;
-    /// Bytes of a full segment, at least one.
-    fn segment(&self) -> u64;
-    /// After how many timeouts in a row the connection is given up.
-    fn give_up_after(&self) -> Option<u32>;
-}
-
 /// TCP's own value of a variable, its safe range, and the effective value.
-pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Ruling {
+pub(super) fn rule(tcp: Glance<'_>, shared: &Shared, variable: Variable) -> Ruling {
     let used = |variable| rule(tcp, shared, variable).effective;
     let pos = |number| Pos::default() + number;
     let own = tcp.own(variable);
     let safe = match variable {
         Variable::Cwnd => safe::cwnd(own),
         Variable::CwndCnt => safe::cwnd_cnt(own),
-        Variable::Ssthresh => safe::ssthresh(own, tcp.segment()),
+        Variable::Ssthresh => safe::ssthresh(own, tcp.mss()),
         Variable::RcvWnd => safe::rcv_wnd(own),
         Variable::RcvNxt => safe::rcv_nxt(pos(own), used(Variable::RcvWnd)),
         Variable::SndUna => safe::snd_una(pos(own), pos(tcp.own(Variable::SndNxt))),
         Variable::SndNxt => safe::snd_nxt(pos(used(Variable::SndUna)), pos(own)),
-        Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.segment()),
+        Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.mss()),
         Variable::Rto => safe::rto(Duration::from_nanos(own)),
         Variable::Retransmits => safe::retransmits(tcp.give_up_after()),
         Variable::PacingRate => safe::pacing_rate((own < u64::MAX).then_some(own)),
     };
     shared.combined.rule(variable, own, safe)
-}
-
-impl Own for Connection {
-    fn own(&self, variable: Variable) -> u64 {
-        let window = self.control.window();
-        match variable {
-            Variable::Cwnd => window.cwnd,
-            Variable::CwndCnt => window.cwnd_cnt,
-            Variable::Ssthresh => window.ssthresh,
-            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next()).since(self.rcv.next()),
-            Variable::RcvNxt => self.rcv.next().get(),
-            Variable::SndUna => self.una().get(),
-            Variable::SndNxt => self.nxt().get(),
-            Variable::Dupthresh => u64::from(self.own_loss_threshold()),
-            Variable::Rto => self.control.timer().rto().as_nanos(),
-            Variable::Retransmits => u64::from(self.snd.retransmits),
-            Variable::PacingRate => self.control.pacing_rate().unwrap_or(u64::MAX),
-        }
-    }
-
-    fn segment(&self) -> u64 {
-        self.control.window().segment()
-    }
-
-    fn give_up_after(&self) -> Option<u32> {
-        self.profile.r2
-    }
 }
 
 impl Connection {
@@ -88,7 +51,7 @@ impl Connection {
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
     pub(in super::super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
-        rule(self, shared, variable)
+        rule(Glance::at(self), shared, variable)
     }
 
     /// The largest edge of the receive window, if the next byte expected is `next`.

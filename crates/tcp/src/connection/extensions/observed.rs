@@ -3,8 +3,8 @@
 //! The caller reports the state of such a connection ([`Observed`]) and its events. [`ObservedLayers`] wakes the layers and gives the
 //! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
 
-use super::super::glance::Source;
-use super::effective::{Own, rule};
+use super::super::glance::{Glance, Source};
+use super::effective::rule;
 use super::{Host, LayerInfo};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Extension, LayerId, Message, Occasion,
@@ -24,32 +24,6 @@ pub struct Observed {
     pub messages: Vec<Message>,
     /// The capabilities that an extension may require.
     pub capabilities: Capabilities,
-}
-
-impl Own for ConnectionState {
-    fn own(&self, variable: Variable) -> u64 {
-        match variable {
-            Variable::Cwnd => self.cwnd,
-            Variable::CwndCnt => self.cwnd_cnt,
-            Variable::Ssthresh => self.ssthresh,
-            Variable::RcvWnd => self.own_rcv_wnd,
-            Variable::RcvNxt => self.rcv_nxt.get(),
-            Variable::SndUna => self.snd_una.get(),
-            Variable::SndNxt => self.snd_nxt.get(),
-            Variable::Dupthresh => u64::from(self.dupthresh),
-            Variable::Rto => self.rto.as_nanos(),
-            Variable::Retransmits => u64::from(self.retransmits),
-            Variable::PacingRate => self.pacing_rate.unwrap_or(u64::MAX),
-        }
-    }
-
-    fn segment(&self) -> u64 {
-        u64::from(self.mss).max(1)
-    }
-
-    fn give_up_after(&self) -> Option<u32> {
-        self.give_up_after
-    }
 }
 
 /// The layers of a connection that another TCP runs.
@@ -126,7 +100,7 @@ impl ObservedLayers {
 
     /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, connection: &Observed, variable: Variable) -> Ruling {
-        rule(&connection.state, &self.host.shared, variable)
+        rule(Glance(Source::Observed(connection)), &self.host.shared, variable)
     }
 
     /// The next layer that was detached for a fault of its own.

@@ -1,21 +1,20 @@
 //! The view of an extension.
 
 use super::super::glance::{Glance, Source};
-use super::effective::{Own as _, rule};
+use super::effective::rule;
 use super::{Observed, RequestCounters, Shared};
 use crate::congestion::Window;
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
 use crate::rto::Estimate;
 use crate::state::{ConnectionState, Counters};
-use crate::time::{Duration, Instant};
-use core::net::IpAddr;
+use crate::time::Instant;
 use core::ops::Deref;
 use either::Either;
 
 /// The [state](ConnectionState) of a connection and its lists, after the event was processed and before any layer was woken. The values are TCP's own;
 /// [`View::ruling`] has the effective ones.
 ///
-/// The connection is Transom's, or one that another TCP runs ([`Observed`]). An extension sees no difference. Most values are those of a [`Glance`].
+/// The connection is Transom's, or one that another TCP runs ([`Observed`]). An extension sees no difference. Its values are those of a [`Glance`].
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     glance: Glance<'a>,
@@ -23,17 +22,7 @@ pub struct View<'a> {
     now: Instant,
 }
 
-/// A value of the state that a [`Glance`] does not have. Of a connection of Transom's the whole state is filled for it, as far as the compiler cannot leave it out.
-macro_rules! read {
-    ($view:ident.$($value:ident).+) => {
-        match $view.glance.0 {
-            Source::Connection(tcp) => tcp.fill($view.now, Some($view.shared)).$($value).+,
-            Source::Observed(from) => from.state.$($value).+,
-        }
-    };
-}
-
-/// What extensions read for each acknowledgement.
+/// The values of the connection.
 impl<'a> Deref for View<'a> {
     type Target = Glance<'a>;
     fn deref(&self) -> &Glance<'a> {
@@ -49,19 +38,6 @@ impl<'a> View<'a> {
     /// The present.
     pub fn now(&self) -> Instant {
         self.now
-    }
-
-    /// The peer's address ([`Setting::Remote`](crate::connection::Setting::Remote)): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
-    pub fn remote(&self) -> Option<IpAddr> {
-        read!(self.remote)
-    }
-
-    /// Payload of a full segment, in bytes.
-    pub fn mss(&self) -> u64 {
-        match self.glance.0 {
-            Source::Connection(tcp) => tcp.segment(),
-            Source::Observed(from) => from.state.segment(),
-        }
     }
 
     /// The variables of congestion control: TCP's own.
@@ -80,47 +56,9 @@ impl<'a> View<'a> {
         Some(Estimate { srtt: self.srtt()?, rttvar: self.rttvar()? })
     }
 
-    /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
-    /// echoes its timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while
-    /// makes it longer.
-    pub fn rcv_rtt(&self) -> Option<Duration> {
-        read!(self.rcv_rtt)
-    }
-
-    /// The last sample of it, and when it was taken.
-    pub fn last_rcv_rtt(&self) -> Option<(Instant, Duration)> {
-        read!(self.last_rcv_rtt)
-    }
-
-    /// Duplicate acknowledgements in a row.
-    pub fn duplicate_acks(&self) -> u32 {
-        read!(self.duplicate_acks)
-    }
-
-    /// How many of them mean a loss to TCP now.
-    pub fn dupthresh(&self) -> u32 {
-        read!(self.dupthresh)
-    }
-
-    /// The rate at which data was delivered lately, in bytes per second. The flag says that the application had too little to send then, so that the
-    /// path may be faster; see `DeliveryRate::latest`. Nothing before the first sample.
-    pub fn delivery_rate(&self) -> Option<(u64, bool)> {
-        read!(self.delivery_rate).map(|rate| (rate, read!(self.delivery_rate_app_limited)))
-    }
-
     /// Bytes marked lost so far.
     pub fn lost(&self) -> u64 {
         self.counters().lost_bytes
-    }
-
-    /// Whether the first duplicates bring new data out (RFC 3042).
-    pub fn limited_transmit(&self) -> bool {
-        read!(self.limited_transmit)
-    }
-
-    /// Whether SACK is agreed.
-    pub fn has_sack(&self) -> bool {
-        read!(self.sack)
     }
 
     /// Running totals.
@@ -179,10 +117,7 @@ impl<'a> View<'a> {
 
     /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
-        match self.glance.0 {
-            Source::Connection(tcp) => rule(tcp, self.shared, variable),
-            Source::Observed(from) => rule(&from.state, self.shared, variable),
-        }
+        rule(self.glance, self.shared, variable)
     }
 
     /// The counters of the extensions' requests.
