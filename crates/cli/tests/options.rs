@@ -54,10 +54,10 @@ fn rows() -> Vec<Row> {
         row(IPPROTO_IP, IP_TOS, 0x28, SocketOption::TypeOfService(0x28), |s| Ok(s.tos()?.into())),
         row(tcp, TCP_NODELAY, 1, Setting::NoDelay(true), |s| Ok(s.nodelay()?.into())),
         row(tcp, TCP_NOTSENT_LOWAT, 5000, Setting::NotsentLowWater(5000), |s| {
-            Ok(s.notsent_lowat()?.into())
+            Ok(s.settings()?.notsent_low_water.into())
         }),
         row(SOL_SOCKET, SO_RCVLOWAT, 10, Setting::ReceiveLowWater(10), |s| {
-            Ok(s.rcvlowat()? as u128)
+            Ok(s.settings()?.receive_low_water as u128)
         }),
         row(tcp, TCP_LINGER2, 30, Setting::FinWait2(Span::from_secs(30)), |s| {
             Ok(s.fin_wait_2()?.as_secs().into())
