@@ -108,9 +108,9 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
     for packet in packets {
         let Ok(ip @ IpPacket::V4(_)) = IpPacket::parse(packet) else { continue };
         let tcp = TcpPacket::parse(ip.payload()).unwrap();
-        let seq = tcp.header().seq.get();
+        let seq = tcp.header.seq.get();
         match &mut found {
-            None if tcp.payload() == DATA => {
+            None if tcp.payload == DATA => {
                 let effect = Effect {
                     ttl: ip.hop_limit(),
                     service: ip.traffic_class() & 0xfc,
@@ -118,7 +118,7 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
                 };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
-            Some((effect, next)) if tcp.payload().is_empty() => {
+            Some((effect, next)) if tcp.payload.is_empty() => {
                 effect.probed |= seq.wrapping_add(1) == *next;
             }
             _ => {}
