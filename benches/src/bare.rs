@@ -217,12 +217,12 @@ impl BarePath {
             let found = (|| {
                 let segment =
                     TcpPacket::parse(IpPacket::parse(packet.bytes()).ok()?.payload()).ok()?;
-                let header = segment.header();
+                let header = &segment.header;
                 if (header.dst_port, header.src_port) != connection.ports {
                     return None;
                 }
                 connection.look_at(header);
-                let found = wanted(header, segment.payload())?;
+                let found = wanted(header, segment.payload)?;
                 connection.ack = header.seq + segment.segment_len();
                 Some(found)
             })();

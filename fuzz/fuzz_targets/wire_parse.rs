@@ -88,15 +88,15 @@ fn icmp(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Option<IcmpMessage<'_>> {
 fn transport(bytes: &[u8]) {
     if let Ok(segment) = TcpPacket::parse(bytes) {
         let mut out = [0; 60];
-        let len = segment.header().emit_with_options(segment.options(), &mut out).unwrap();
+        let len = segment.header.emit_with_options(segment.options(), &mut out).unwrap();
         let again = TcpPacket::parse(&out[..len]).unwrap();
-        assert_eq!(again.header(), segment.header());
+        assert_eq!(again.header, segment.header);
         assert!(again.options().eq(segment.options()));
         // The canonical layout may need more room than the one received.
-        if let Ok(len) = segment.header().emit(&mut out) {
-            assert_eq!(TcpPacket::parse(&out[..len]).unwrap().header(), segment.header());
+        if let Ok(len) = segment.header.emit(&mut out) {
+            assert_eq!(TcpPacket::parse(&out[..len]).unwrap().header, segment.header);
         }
-        _ = segment.header().to_string();
+        _ = segment.header.to_string();
     }
     if let Ok(datagram) = UdpPacket::parse(bytes) {
         let mut out = [0; 8];

@@ -118,7 +118,7 @@ impl Run {
         let Some(answer) = self.sent.last().cloned() else { return };
         let ip = IpPacket::parse(&answer).unwrap();
         let Ok(segment) = TcpPacket::parse(ip.payload()) else { return };
-        let theirs = segment.header();
+        let theirs = &segment.header;
         if theirs.dst_port != from.port() || theirs.flags != Flags::SYN | Flags::ACK {
             return;
         }

@@ -39,10 +39,10 @@ impl Run {
         let Some(sent) = self.pick_sent(script) else { return };
         let Ok(packet) = IpPacket::parse(&sent) else { return };
         let Ok(segment) = TcpPacket::parse(packet.payload()) else { return };
-        let theirs = segment.header();
+        let theirs = &segment.header;
         let local = SocketAddr::new(packet.src(), theirs.src_port);
         let remote = SocketAddr::new(packet.dst(), theirs.dst_port);
-        let ack = theirs.seq + theirs.segment_len(segment.payload().len() as u32);
+        let ack = theirs.seq + theirs.segment_len(segment.payload.len() as u32);
         let is_syn = theirs.flags.contains(Flags::SYN);
         let seq =
             if theirs.flags.contains(Flags::ACK) { theirs.ack } else { Seq::new(script.long()) };

@@ -72,7 +72,7 @@ pub(super) fn options(script: &mut Script<'_>, near: Seq) -> Options {
 pub(super) fn cookie_in(packet: &[u8]) -> Option<(IpAddr, FastOpen)> {
     let ip = IpPacket::parse(packet).ok()?;
     let segment = TcpPacket::parse(ip.payload()).ok().filter(|_| ip.protocol() == Protocol::TCP)?;
-    let header = segment.header();
+    let header = &segment.header;
     let answers = header.flags.contains(Flags::SYN | Flags::ACK);
     let cookie = header.options.fast_open.filter(|_| answers)?;
     Some((ip.dst(), cookie))
@@ -95,7 +95,7 @@ pub(super) fn check_packet(packet: &[u8], every_address: bool) {
         Protocol::TCP => {
             assert!(ip.transport_checksum_ok());
             let tcp = TcpPacket::parse(ip.payload()).expect("valid TCP");
-            assert!(tcp.header().src_port != 0 && tcp.header().dst_port != 0);
+            assert!(tcp.header.src_port != 0 && tcp.header.dst_port != 0);
         }
         Protocol::ICMP => {
             _ = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).expect("valid ICMP")

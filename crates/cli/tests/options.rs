@@ -56,10 +56,10 @@ fn rows() -> Vec<Row> {
         row(IPPROTO_IP, IP_TOS, 0x28, SocketOption::TypeOfService(0x28), |s| Ok(s.tos()?.into())),
         row(tcp, TCP_NODELAY, 1, Setting::NoDelay(true), |s| Ok(s.nodelay()?.into())),
         row(tcp, TCP_NOTSENT_LOWAT, 5000, Setting::NotsentLowWater(5000), |s| {
-            Ok(s.notsent_lowat()?.into())
+            Ok(s.settings()?.notsent_low_water.into())
         }),
         row(SOL_SOCKET, SO_RCVLOWAT, 10, Setting::ReceiveLowWater(10), |s| {
-            Ok(s.rcvlowat()? as u128)
+            Ok(s.settings()?.receive_low_water as u128)
         }),
         row(tcp, TCP_LINGER2, 30, Setting::FinWait2(Span::from_secs(30)), |s| {
             Ok(s.fin_wait_2()?.as_secs().into())
@@ -110,9 +110,9 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
     for packet in packets {
         let Ok(ip @ IpPacket::V4(_)) = IpPacket::parse(packet) else { continue };
         let tcp = TcpPacket::parse(ip.payload()).unwrap();
-        let seq = tcp.header().seq.get();
+        let seq = tcp.header.seq.get();
         match &mut found {
-            None if tcp.payload() == DATA => {
+            None if tcp.payload == DATA => {
                 let effect = Effect {
                     ttl: ip.hop_limit(),
                     service: ip.traffic_class() & 0xfc,
@@ -120,7 +120,7 @@ fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
                 };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
-            Some((effect, next)) if tcp.payload().is_empty() => {
+            Some((effect, next)) if tcp.payload.is_empty() => {
                 effect.probed |= seq.wrapping_add(1) == *next;
             }
             _ => {}

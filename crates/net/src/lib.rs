@@ -99,7 +99,7 @@ pub use transom_stack::{
 pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::{
     Adu, ConnectionState, Hole, IcmpError, KeepAlive, PathMtuDiscovery, Piece, Profile, Received,
-    Report, Setting, WriteOptions,
+    Report, Setting, Settings, WriteOptions,
 };
 
 /// The most queues of a device, and so shards of a host, if nobody asks for more: each has a thread.

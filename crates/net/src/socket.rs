@@ -14,7 +14,7 @@ use std::time::Duration;
 use transom_stack::mapped::Bound;
 use transom_stack::{ListenConfig, SocketOption, SocketOptions};
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::{KeepAlive, PathMtuDiscovery, Profile, Setting};
+use transom_tcp::{KeepAlive, Profile, Setting};
 
 /// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
 ///
@@ -142,8 +142,6 @@ macro_rules! options {
 options! {
     /// Switches Nagle's algorithm off (`true`) or on.
     nodelay(nodelay: bool) => Setting::NoDelay(nodelay);
-    /// As [`TcpStream::set_cork`].
-    cork(cork: bool) => Setting::Cork(cork);
     /// As [`TcpStream::set_quickack`].
     quickack(quickack: bool) => Setting::QuickAck(quickack);
     /// As [`TcpStream::set_ttl`]; the SYN has it too. Another value than 1 to 255 is told when the socket connects.
@@ -154,25 +152,17 @@ options! {
     keepalive(keepalive: Option<KeepAlive>) => Setting::KeepAlive(keepalive);
     /// As [`TcpStream::set_user_timeout`]. A span of zero is told when the socket connects.
     user_timeout(timeout: Option<Duration>) => Setting::UserTimeout(timeout.map(Into::into));
-    /// As [`TcpStream::set_fin_wait_2`].
-    fin_wait_2(span: Duration) => Setting::FinWait2(span.into());
-    /// As [`TcpStream::set_notsent_lowat`].
-    notsent_lowat(bytes: u32) => Setting::NotsentLowWater(bytes);
-    /// As [`TcpStream::set_rcvlowat`].
-    rcvlowat(bytes: usize) => Setting::ReceiveLowWater(bytes);
     /// The size of the send buffer in bytes (`SO_SNDBUF`). It does not grow then.
     send_buffer_size(bytes: usize) => Setting::SendBuffer(bytes);
     /// The size of the receive buffer in bytes (`SO_RCVBUF`). It is not tuned then.
     recv_buffer_size(bytes: usize) => Setting::ReceiveBuffer(bytes);
     /// The congestion control algorithm (`TCP_CONGESTION`).
     congestion(choice: CongestionChoice) => SocketOption::Congestion(choice);
-    /// As [`TcpStream::set_mtu_discovery`].
-    mtu_discovery(choice: PathMtuDiscovery) => Setting::PathMtuDiscovery(choice);
 }
 
 impl TcpSocket {
-    /// Sets an option. An impossible value is told when the socket connects.
-    pub(crate) fn option(mut self, option: impl Into<SocketOption>) -> Self {
+    /// Sets an option, as [`TcpStream::set_option`]. An impossible value is told when the socket connects.
+    pub fn option(mut self, option: impl Into<SocketOption>) -> Self {
         self.kept.options.set(option);
         self
     }

@@ -150,7 +150,7 @@ fn keep_alives() {
     network.seen();
     let probe = |packet: &IpPacket<'_>| {
         let segment = TcpPacket::parse(packet.payload()).unwrap();
-        segment.payload().is_empty()
+        segment.payload.is_empty()
     };
     wait_for_packet(&network, probe);
     network.set(Fate::Lost);

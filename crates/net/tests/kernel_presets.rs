@@ -121,8 +121,8 @@ impl Tape {
                     seen.push(Seen {
                         from_transom: ip.src() == transom_address(Version::V4),
                         ecn: ip.ecn(),
-                        flags: tcp.header().flags,
-                        data: tcp.payload().len(),
+                        flags: tcp.header.flags,
+                        data: tcp.payload.len(),
                     });
                 }
             }

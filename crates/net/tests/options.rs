@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::{PathMtuDiscovery, Stack, TcpListener, TcpStream, WriteOptions};
+use transom_net::{PathMtuDiscovery, Setting, Stack, TcpListener, TcpStream, WriteOptions};
 use transom_stack::ListenConfig;
 use transom_tcp::AckChoice;
 
@@ -68,14 +68,14 @@ fn segments(stream: &TcpStream) -> u64 {
 fn corking_gathers_what_is_written() {
     let (mut near, mut far, _hosts) = connected();
     near.set_nodelay(true).unwrap();
-    near.set_cork(true).unwrap();
-    assert!(near.cork().unwrap());
+    near.set_option(Setting::Cork(true)).unwrap();
+    assert!(near.settings().unwrap().cork);
     let before = segments(&near);
     let started = Instant::now();
     for _ in 0..10 {
         near.write_all(b"0123456789").unwrap();
     }
-    near.set_cork(false).unwrap();
+    near.set_option(Setting::Cork(false)).unwrap();
     let mut bytes = [0; 100];
     far.read_exact(&mut bytes).unwrap();
     // One segment, and another one for every 200 ms that this machine has taken to write.
@@ -96,11 +96,11 @@ fn more_and_records() {
     far.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"head body");
     let before = segments(&near);
-    near.set_cork(true).unwrap();
+    near.set_option(Setting::Cork(true)).unwrap();
     for _ in 0..5 {
         assert_eq!(near.write_with(b"record", record).unwrap(), 6);
     }
-    near.set_cork(false).unwrap();
+    near.set_option(Setting::Cork(false)).unwrap();
     let mut bytes = [0; 30];
     far.read_exact(&mut bytes).unwrap();
     assert_eq!(segments(&near) - before, 5, "one for each record");
@@ -109,9 +109,9 @@ fn more_and_records() {
 #[test]
 fn unsent_data_is_bounded() {
     let (mut near, far, _hosts) = connected();
-    far.set_fin_wait_2(Duration::ZERO).unwrap();
-    near.set_notsent_lowat(10_000).unwrap();
-    assert_eq!(near.notsent_lowat().unwrap(), 10_000);
+    far.set_option(Setting::FinWait2(Duration::ZERO.into())).unwrap();
+    near.set_option(Setting::NotsentLowWater(10_000)).unwrap();
+    assert_eq!(near.settings().unwrap().notsent_low_water, 10_000);
     near.set_nonblocking(true).unwrap();
     let zeros = vec![0; 1 << 20];
     // Nobody reads: the peer's window fills up, and then what may be unsent.
@@ -139,8 +139,8 @@ fn unsent_data_is_bounded() {
 #[test]
 fn a_read_waits_for_the_low_water_mark() {
     let (mut near, mut far, _hosts) = connected();
-    far.set_rcvlowat(10).unwrap();
-    assert_eq!(far.rcvlowat().unwrap(), 10);
+    far.set_option(Setting::ReceiveLowWater(10)).unwrap();
+    assert_eq!(far.settings().unwrap().receive_low_water, 10);
     let writer = std::thread::spawn(move || {
         near.set_nodelay(true).unwrap();
         for _ in 0..4 {
@@ -188,9 +188,9 @@ fn quick_acknowledgements() {
 fn fin_wait_2_and_path_mtu() {
     let (near, far, (client, _server)) = connected();
     assert_eq!(near.fin_wait_2().unwrap(), Duration::from_secs(60));
-    near.set_fin_wait_2(Duration::ZERO).unwrap();
+    near.set_option(Setting::FinWait2(Duration::ZERO.into())).unwrap();
     assert_eq!(near.path_mtu().unwrap(), far.path_mtu().unwrap());
-    near.set_mtu_discovery(PathMtuDiscovery::Dont).unwrap();
+    near.set_option(Setting::PathMtuDiscovery(PathMtuDiscovery::Dont)).unwrap();
     drop(near);
     // The other end keeps its half open, and nobody waits for it.
     assert!(client.drain(PATIENCE), "the connection is still there");

@@ -4,7 +4,7 @@ use crate::passing::{hasty, hosts};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_net::{ConnectOptions, KeepAlive, Stack, TcpListener, TcpSocket, TcpStream};
+use transom_net::{ConnectOptions, KeepAlive, Setting, Stack, TcpListener, TcpSocket, TcpStream};
 use transom_tcp::congestion::CongestionChoice;
 use transom_wire::IpPacket;
 
@@ -21,22 +21,22 @@ fn a_connection_has_the_options_from_its_syn_on() {
         .ttl(33)
         .tos(0x28)
         .nodelay(true)
-        .cork(true)
+        .option(Setting::Cork(true))
         .keepalive(Some(keepalive))
         .user_timeout(Some(Duration::from_secs(9)))
-        .notsent_lowat(5000)
-        .rcvlowat(10)
+        .option(Setting::NotsentLowWater(5000))
+        .option(Setting::ReceiveLowWater(10))
         .congestion(CongestionChoice::reno())
         .linger(Some(Duration::ZERO))
         .read_timeout(Some(Duration::from_millis(20)));
     let mut stream = socket.bind(at(1, 0)).unwrap().connect(at(2, 80)).unwrap();
     assert_eq!(stream.ttl().unwrap(), 33);
     assert_eq!(stream.tos().unwrap(), 0x28);
-    assert!(stream.nodelay().unwrap() && stream.cork().unwrap());
+    assert!(stream.nodelay().unwrap() && stream.settings().unwrap().cork);
     assert_eq!(stream.keepalive().unwrap(), Some(keepalive));
     assert_eq!(stream.user_timeout().unwrap(), Some(Duration::from_secs(9)));
-    assert_eq!(stream.notsent_lowat().unwrap(), 5000);
-    assert_eq!(stream.rcvlowat().unwrap(), 10);
+    assert_eq!(stream.settings().unwrap().notsent_low_water, 5000);
+    assert_eq!(stream.settings().unwrap().receive_low_water, 10);
     assert_eq!(stream.congestion().unwrap(), CongestionChoice::reno());
     assert_eq!(stream.linger().unwrap(), Some(Duration::ZERO));
     assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -66,7 +66,7 @@ fn values_that_are_not_possible_are_refused() {
 #[test]
 fn accepted_connections_inherit_options() {
     let (a, b, _network) = hosts(&hasty());
-    let socket = TcpSocket::new(&b).nodelay(true).tos(0x40).rcvlowat(4);
+    let socket = TcpSocket::new(&b).nodelay(true).tos(0x40).option(Setting::ReceiveLowWater(4));
     let listener = socket.bind(at(2, 80)).unwrap().listen(8).unwrap();
     listener.set_ttl(9).unwrap();
     assert_eq!(listener.ttl().unwrap(), 9);

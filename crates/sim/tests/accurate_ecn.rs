@@ -211,8 +211,8 @@ fn a_marking_queue_is_answered() {
 fn rewrite(packet: &mut Vec<u8>, change: impl FnOnce(&mut TcpHeader)) {
     let ip = IpPacket::parse(packet).unwrap();
     let tcp = TcpPacket::parse(ip.payload()).unwrap();
-    let mut header = *tcp.header();
-    let payload = tcp.payload().to_vec();
+    let mut header = tcp.header;
+    let payload = tcp.payload.to_vec();
     let ends = [(ip.src(), header.src_port), (ip.dst(), header.dst_port)].map(Into::into);
     let ecn = ip.ecn();
     change(&mut header);
@@ -221,7 +221,7 @@ fn rewrite(packet: &mut Vec<u8>, change: impl FnOnce(&mut TcpHeader)) {
 }
 
 fn header(packet: &[u8]) -> TcpHeader {
-    *TcpPacket::parse(IpPacket::parse(packet).unwrap().payload()).unwrap().header()
+    TcpPacket::parse(IpPacket::parse(packet).unwrap().payload()).unwrap().header
 }
 
 fn codepoint(packet: &mut [u8], ecn: Ecn) -> bool {

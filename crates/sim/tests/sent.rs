@@ -49,13 +49,12 @@ fn count_repeated(network: &mut Network, link: LinkId) -> Arc<Mutex<u64>> {
             return;
         }
         let segment = TcpPacket::parse(ip.payload()).unwrap();
-        let (len, begins) = (segment.segment_len(), segment.header().seq);
+        let (len, begins) = (segment.segment_len(), segment.header.seq);
         // The answer to a SYN is sent before there is a connection to count it.
-        if len == 0 || segment.header().flags.contains(Flags::SYN | Flags::ACK) {
+        if len == 0 || segment.header.flags.contains(Flags::SYN | Flags::ACK) {
             return;
         }
-        let next =
-            next.entry((segment.header().src_port, segment.header().dst_port)).or_insert(begins);
+        let next = next.entry((segment.header.src_port, segment.header.dst_port)).or_insert(begins);
         if begins.before(*next) {
             *count.lock().unwrap() += 1;
         }

@@ -55,7 +55,7 @@ impl Sent {
     #[track_caller]
     pub fn tcp(&self) -> TcpHeader {
         assert!(self.is_tcp(), "{:?} left", self.ip().protocol());
-        *TcpPacket::parse(self.ip().payload()).expect("the host sends valid TCP").header()
+        TcpPacket::parse(self.ip().payload()).expect("the host sends valid TCP").header
     }
 
     /// The flags of the TCP header.
@@ -67,7 +67,7 @@ impl Sent {
     /// The TCP payload.
     #[track_caller]
     pub fn payload(&self) -> Vec<u8> {
-        TcpPacket::parse(self.ip().payload()).unwrap().payload().to_vec()
+        TcpPacket::parse(self.ip().payload()).unwrap().payload.to_vec()
     }
 
     /// From and to.

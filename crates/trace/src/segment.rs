@@ -95,7 +95,7 @@ impl Segment {
         }
         let header_len = usize::from(bytes[12] >> 4) * 4;
         let segment = bytes.get(..header_len).ok_or(Skipped::Malformed)?;
-        let header = *TcpPacket::parse(segment).map_err(|_| Skipped::Malformed)?.header();
+        let header = TcpPacket::parse(segment).map_err(|_| Skipped::Malformed)?.header;
         let data = length.checked_sub(packet.header_len() + header_len);
         let data = data.ok_or(Skipped::Malformed)?;
         Ok(Segment {

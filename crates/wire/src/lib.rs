@@ -29,16 +29,16 @@
 //! assert_eq!(packet.protocol(), Protocol::TCP);
 //! let segment = TcpPacket::parse(packet.payload())?;
 //! assert_eq!(
-//!     segment.header().to_string(),
+//!     segment.header.to_string(),
 //!     "49152 > 80 [SYN] seq 1 win 64240 mss 1460 wscale 7"
 //! );
 //!
 //! // The same packet again, from the values.
 //! let IpPacket::V4(v4) = packet else { unreachable!("the version is 4") };
 //! let mut sent = [0; 48];
-//! let tcp_len = segment.header().header_len() + segment.payload().len();
+//! let tcp_len = segment.header.header_len() + segment.payload.len();
 //! let ip_len = v4.header().emit(tcp_len, &mut sent)?;
-//! segment.header().emit(&mut sent[ip_len..])?;
+//! segment.header.emit(&mut sent[ip_len..])?;
 //! checksum::fill(
 //!     packet.src(),
 //!     packet.dst(),

@@ -177,10 +177,13 @@ impl fmt::Display for TcpHeader {
 
 /// A received TCP segment whose lengths and options have been checked.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TcpPacket<'a> {
-    header: TcpHeader,
+    /// The header's fields and known options.
+    pub header: TcpHeader,
     options: &'a [u8],
-    payload: &'a [u8],
+    /// The bytes after the header.
+    pub payload: &'a [u8],
 }
 
 impl<'a> TcpPacket<'a> {
@@ -242,12 +245,6 @@ impl<'a> TcpPacket<'a> {
         }
     }
 
-    /// The header's fields and known options.
-    #[inline]
-    pub fn header(&self) -> &TcpHeader {
-        &self.header
-    }
-
     /// The header's length in bytes as received, options and padding included.
     #[inline]
     pub fn header_len(&self) -> usize {
@@ -258,12 +255,6 @@ impl<'a> TcpPacket<'a> {
     #[inline]
     pub fn options(&self) -> OptionIter<'a> {
         OptionIter::new(self.options)
-    }
-
-    /// The bytes after the header.
-    #[inline]
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
     }
 
     /// The octets of sequence space the segment takes (SEG.LEN, RFC 9293 3.4).

@@ -102,7 +102,7 @@ fn read(head: &[u8], total: usize) -> Option<(transom_wire::TcpHeader, usize)> {
     };
     let tcp = TcpPacket::parse(head.get(ip_len..)?).ok()?;
     let headers = ip_len + tcp.header_len();
-    Some((*tcp.header(), total.checked_sub(headers)?))
+    Some((tcp.header, total.checked_sub(headers)?))
 }
 
 /// A device that notes what passes.

@@ -225,9 +225,9 @@ fn cards_cut_what_is_too_long_and_complete_checksums() {
             let ip = IpPacket::parse(packet.bytes()).unwrap();
             assert!(ip.transport_checksum_ok());
             let tcp = TcpPacket::parse(ip.payload()).unwrap();
-            assert_eq!(tcp.header().seq.get() as usize, got.len());
-            assert_eq!(tcp.payload().len(), expected);
-            got.extend_from_slice(tcp.payload());
+            assert_eq!(tcp.header.seq.get() as usize, got.len());
+            assert_eq!(tcp.payload.len(), expected);
+            got.extend_from_slice(tcp.payload);
         }
         assert_eq!(got, payload);
         assert!(device.recv().is_err());

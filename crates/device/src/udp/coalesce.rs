@@ -36,16 +36,16 @@ impl Segment {
             return None;
         }
         let tcp = TcpPacket::parse(ip.payload()).ok()?;
-        let flags = tcp.header().flags;
+        let flags = tcp.header.flags;
         let ordinary = flags.contains(Flags::ACK)
             && !flags.intersects(Flags::SYN | Flags::RST | Flags::URG | Flags::CWR);
         let tcp_at = ip.header_len();
-        let payload_len = tcp.payload().len();
+        let payload_len = tcp.payload.len();
         (ordinary && payload_len > 0).then(|| Segment {
             header_len: tcp_at + tcp.header_len(),
             tcp_at,
             payload_len,
-            seq: tcp.header().seq.get(),
+            seq: tcp.header.seq.get(),
             flags,
             kind,
         })

@@ -133,8 +133,8 @@ impl TcpStream {
         })
     }
 
-    /// Waits until a call in this direction would not have to wait, as poll(2) does: see [`TcpStream::set_rcvlowat`] and
-    /// [`TcpStream::set_notsent_lowat`]. Errors are found by that call.
+    /// Waits until a call in this direction would not have to wait, as poll(2) does: see [`Setting::ReceiveLowWater`](crate::Setting::ReceiveLowWater) and
+    /// [`Setting::NotsentLowWater`](crate::Setting::NotsentLowWater). Errors are found by that call.
     pub fn poll_ready(&self, direction: Direction, context: &mut Context<'_>) -> Poll<()> {
         self.poll_ready_at(direction, Slot::OWN, context)
     }

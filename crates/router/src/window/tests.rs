@@ -51,7 +51,7 @@ pub(super) fn is_sound(packet: &[u8]) -> bool {
 }
 
 pub(super) fn window_of(packet: &[u8]) -> u16 {
-    TcpPacket::parse(IpPacket::parse(packet).unwrap().payload()).unwrap().header().window
+    TcpPacket::parse(IpPacket::parse(packet).unwrap().payload()).unwrap().header.window
 }
 
 /// A policy that always wishes for the same window.

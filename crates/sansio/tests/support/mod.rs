@@ -57,8 +57,8 @@ impl Seen {
         assert!(ip.transport_checksum_ok(), "the checksum is wrong");
         let segment = TcpPacket::parse(ip.payload()).expect("a TCP segment");
         let (ttl, traffic_class) = (ip.hop_limit(), ip.traffic_class());
-        let payload = segment.payload().to_vec();
-        Seen { at, header: *segment.header(), payload, ttl, traffic_class }
+        let payload = segment.payload.to_vec();
+        Seen { at, header: segment.header, payload, ttl, traffic_class }
     }
 }
 

@@ -230,14 +230,14 @@ pub(crate) fn run_with(
         pair.set_tap(Box::new(|now, side, bytes| {
             let Ok(ip) = IpPacket::parse(bytes) else { return };
             let Ok(tcp) = transom_wire::TcpPacket::parse(ip.payload()) else { return };
-            let h = tcp.header();
+            let h = &tcp.header;
             println!(
                 "{now:?} {side:?} {:?} seq {} ack {} win {} len {} {:?} {:?}",
                 h.flags,
                 h.seq.get(),
                 h.ack.get(),
                 h.window,
-                tcp.payload().len(),
+                tcp.payload.len(),
                 h.options.sack.as_slice(),
                 h.options.partial
             );

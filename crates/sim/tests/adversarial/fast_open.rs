@@ -196,7 +196,7 @@ fn run(seed: u64, trace: bool, seen: &mut Seen) {
         if trace {
             eprintln!("{at:?} {side:?} {segment:?}");
         }
-        if segment.header().flags.contains(Flags::SYN) && !segment.payload().is_empty() {
+        if segment.header.flags.contains(Flags::SYN) && !segment.payload.is_empty() {
             kept.lock().unwrap().push(bytes.to_vec());
         }
     }));

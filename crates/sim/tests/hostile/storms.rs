@@ -36,7 +36,7 @@ impl Two {
         let seen = last.clone();
         pair.set_tap(Box::new(move |_, side, bytes| {
             let ip = IpPacket::parse(bytes).unwrap();
-            seen.borrow_mut()[side as usize] = *TcpPacket::parse(ip.payload()).unwrap().header();
+            seen.borrow_mut()[side as usize] = TcpPacket::parse(ip.payload()).unwrap().header;
         }));
         let first = pair.host(Side::A).connect(now, None, SERVICE, None).unwrap();
         pair.run_until(now + Duration::from_secs(1), |_| false);

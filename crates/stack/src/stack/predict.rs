@@ -53,8 +53,8 @@ impl Stack {
         }
         let transport = plain_transport(&slot.key, head, body.len())?;
         let tcp = TcpPacket::parse(transport).ok()?;
-        let header = tcp.header();
-        let expected = tcp.payload().is_empty()
+        let header = &tcp.header;
+        let expected = tcp.payload.is_empty()
             && header.src_port == slot.key.remote_port
             && header.dst_port == slot.key.local_port
             && (header.flags - Flags::PSH) == Flags::ACK;

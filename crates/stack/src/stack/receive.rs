@@ -250,7 +250,7 @@ impl Stack {
             self.counters.bad_tcp += 1;
             return None;
         };
-        let header = *tcp.header();
+        let header = tcp.header;
         // Port 0 is nobody's. A SYN may have a FIN with it (RFC 9293 section 3.10.7.2), and of a SYN with a reset the reset counts.
         if header.src_port == 0 || header.dst_port == 0 {
             self.counters.bad_tcp += 1;
@@ -266,7 +266,7 @@ impl Stack {
         Some(Examined {
             key,
             header,
-            payload: start..start + tcp.payload().len(),
+            payload: start..start + tcp.payload.len(),
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: ip.ecn(),
             marks: Marks { hop_limit: ip.hop_limit(), dscp: ip.traffic_class() >> 2 },

@@ -273,7 +273,7 @@ fn flags_and_urgent_pointer_go_where_they_belong() {
         .iter()
         .map(|packet| {
             let ip = Ipv4Packet::parse(packet).unwrap();
-            let tcp = *TcpPacket::parse(ip.payload()).unwrap().header();
+            let tcp = TcpPacket::parse(ip.payload()).unwrap().header;
             (ip.id(), tcp.seq.get(), tcp.flags, tcp.urgent)
         })
         .collect();
@@ -417,8 +417,8 @@ proptest! {
                 flags: if index + 1 == packets.len() { tcp.flags } else { Flags::ACK },
                 ..tcp
             };
-            prop_assert_eq!(*segment.header(), expected);
-            reassembled.extend(segment.payload());
+            prop_assert_eq!(segment.header, expected);
+            reassembled.extend(segment.payload);
         }
         prop_assert_eq!(reassembled, payload);
     }

@@ -40,10 +40,10 @@ fn syn_header() -> TcpHeader {
 #[test]
 fn a_syn_is_read() {
     let packet = TcpPacket::parse(&SYN).unwrap();
-    assert_eq!(*packet.header(), syn_header());
+    assert_eq!(packet.header, syn_header());
     assert_eq!(packet.header_len(), 40);
     assert_eq!(packet.options, &SYN[20..]);
-    assert!(packet.payload().is_empty());
+    assert!(packet.payload.is_empty());
     assert_eq!(packet.segment_len(), 1);
 }
 
@@ -73,7 +73,7 @@ fn every_flag_has_its_bit() {
     for (bit, flag) in names {
         let mut bytes = [0; 20];
         bytes[12..14].copy_from_slice(&(0x5000u16 | bit).to_be_bytes());
-        assert_eq!(TcpPacket::parse(&bytes).unwrap().header().flags, flag);
+        assert_eq!(TcpPacket::parse(&bytes).unwrap().header.flags, flag);
         let mut out = [0; 20];
         TcpHeader { flags: flag, ..TcpHeader::default() }.emit(&mut out).unwrap();
         assert_eq!(out, bytes);
@@ -84,7 +84,7 @@ fn every_flag_has_its_bit() {
 fn reserved_bits_are_ignored_and_not_sent() {
     let mut bytes = [0; 20];
     bytes[12] = 0x5e;
-    assert_eq!(TcpPacket::parse(&bytes).unwrap().header().flags, Flags::empty());
+    assert_eq!(TcpPacket::parse(&bytes).unwrap().header.flags, Flags::empty());
     let mut out = [0; 20];
     let flags = Flags::from_bits_retain(0xffff);
     TcpHeader { flags, ..TcpHeader::default() }.emit(&mut out).unwrap();
@@ -171,7 +171,7 @@ fn an_option_is_read_whatever_the_flags() {
         TcpHeader { flags, ..TcpHeader::default() }.emit(&mut bytes).unwrap();
         bytes[12] = 0x70;
         bytes[20..].copy_from_slice(&[1, 1, 1, 2, 4, 5, 0xb4, 1]);
-        assert_eq!(TcpPacket::parse(&bytes).unwrap().header().options.mss, Some(1460));
+        assert_eq!(TcpPacket::parse(&bytes).unwrap().header.options.mss, Some(1460));
     }
 }
 
@@ -223,7 +223,7 @@ fn four_sack_blocks_fit_alone_and_three_beside_timestamps() {
         TcpHeader { options: Options { sack, ..Options::default() }, ..Default::default() };
     assert_eq!(header.options.sack_room(), 4);
     assert_eq!(header.emit(&mut out), Ok(56));
-    assert_eq!(TcpPacket::parse(&out[..56]).unwrap().header().options.sack, sack);
+    assert_eq!(TcpPacket::parse(&out[..56]).unwrap().header.options.sack, sack);
     header.options.timestamps = Some(Timestamps::default());
     assert_eq!(header.options.sack_room(), 3);
     assert_eq!(header.header_len(), 68);
@@ -471,9 +471,9 @@ proptest! {
                 bytes.truncate(len);
                 bytes.extend(&payload);
                 let packet = TcpPacket::parse(&bytes).unwrap();
-                prop_assert_eq!(packet.header(), &header);
+                prop_assert_eq!(packet.header, header);
                 prop_assert_eq!(packet.header_len(), len);
-                prop_assert_eq!(packet.payload(), &payload[..]);
+                prop_assert_eq!(packet.payload, &payload[..]);
             }
             Err(error) => {
                 prop_assert_eq!(error, Error::TooLong);
@@ -485,12 +485,12 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
         if let Ok(packet) = TcpPacket::parse(&bytes) {
-            prop_assert_eq!(packet.header_len() + packet.payload().len(), bytes.len());
+            prop_assert_eq!(packet.header_len() + packet.payload.len(), bytes.len());
             // Written back option by option and read again, the same options come out.
             let mut out = [0; 60];
-            let len = packet.header().emit_with_options(packet.options(), &mut out).unwrap();
+            let len = packet.header.emit_with_options(packet.options(), &mut out).unwrap();
             let again = TcpPacket::parse(&out[..len]).unwrap();
-            prop_assert_eq!(again.header(), packet.header());
+            prop_assert_eq!(again.header, packet.header);
             prop_assert!(again.options().eq(packet.options()));
         }
     }

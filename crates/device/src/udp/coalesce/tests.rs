@@ -65,8 +65,8 @@ proptest! {
             prop_assert!(v4.checksum_ok());
         }
         let tcp = TcpPacket::parse(ip.payload()).unwrap();
-        prop_assert_eq!(tcp.payload(), &payload[..]);
-        prop_assert_eq!(tcp.header().flags, flags);
+        prop_assert_eq!(tcp.payload, &payload[..]);
+        prop_assert_eq!(tcp.header.flags, flags);
         prop_assert_eq!(offload.segmentation.is_some(), count > 1);
         prop_assert_eq!(offload.segmentation.map_or(size, |s| s.segment_size), size);
     }

@@ -136,8 +136,8 @@ proptest! {
             prop_assert!(ip.fragment().is_none());
             prop_assert_eq!((ip.src(), ip.dst()), (sender.local, sender.remote));
             let tcp = TcpPacket::parse(ip.payload()).unwrap();
-            prop_assert_eq!(&read, &TcpHeader { urgent: 0, ..*tcp.header() });
-            prop_assert_eq!(&packet[range], tcp.payload());
+            prop_assert_eq!(&read, &TcpHeader { urgent: 0, ..tcp.header });
+            prop_assert_eq!(&packet[range], tcp.payload);
         }
     }
 }
