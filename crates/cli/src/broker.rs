@@ -18,7 +18,7 @@ mod shown;
 ///
 /// Packets for such a port go to its program, and everything else stays with the kernel. Programs of ordinary users ask for a device and
 /// for ports; the policy says who may have which. The broker itself never looks at a packet: programs in the kernel do, and go on without it.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom broker check broker.toml
@@ -41,13 +41,7 @@ A policy file is, for example:
   [[allow]]
   user = \"alice\"
   ports = \"8000-8999\"")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     Run(RunArgs),
     /// End all leases and the broker; nothing of it is left
     ///
@@ -97,7 +91,7 @@ enum Command {
 
 /// The socket of the broker.
 #[derive(clap::Args, Clone, Debug)]
-struct Place {
+pub(crate) struct Place {
     /// The broker's socket [default: $TRANSOM_BROKER, else /run/transom/broker.sock]
     #[arg(long)]
     socket: Option<PathBuf>,
@@ -111,7 +105,7 @@ impl Place {
 
 /// Lend ports until interrupted; leases go on meanwhile, and the next broker takes them over
 #[derive(clap::Args, Clone, Debug)]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// The policy file
     #[arg(long)]
     policy: Option<PathBuf>,
@@ -163,8 +157,8 @@ impl RunArgs {
     }
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Run(args) => lend(&args),
         Command::Stop { place, pins } => stop(&place.path(), &pins),
         Command::List { place, json } => {

@@ -17,7 +17,7 @@ use crate::units::Bytes;
 /// One process, the Congestion Manager (RFC 3124), attaches to the connections that other processes offer with --extension-socket. It groups them
 /// by destination and limits the window of each to its share. It can only make a connection slower than TCP alone would be. When it ends, all
 /// connections go on as plain TCP.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom cm run /run/user/1000/transom/
@@ -30,13 +30,7 @@ Examples:
       the macroflows: who shares what
 
 docs/remote-extensions.md describes both sockets.")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     /// Manage connections until interrupted
     Run {
         /// An extension socket, or a directory of them; it need not exist yet
@@ -60,8 +54,8 @@ enum Command {
     },
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Run { paths, socket, quiet } => manage(paths, socket.as_deref(), quiet),
         Command::List { socket, json } => {
             let all = Client::list(&socket)

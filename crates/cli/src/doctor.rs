@@ -3,6 +3,7 @@
 mod reachability;
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     /// Connect to a host over a TUN interface, as root, and say what is missing if it does not answer: ADDRESS or ADDRESS:PORT [port: 80].
     ///
     /// The interface has a network of its own for this: 10.9.0.248/30, which is part of the usual 10.9.0.0/24. So rules for that hold. Nothing is changed.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "json")]
-    reach: Option<reachability::Target>,
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "json", value_parser = reachability::target)]
+    reach: Option<SocketAddr>,
 
     /// Print JSON
     #[arg(long)]

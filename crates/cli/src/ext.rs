@@ -12,7 +12,7 @@ use crate::output;
 ///
 /// An extension sees all variables of its connection, and can only make it less aggressive. Extensions stack: the connection stays within
 /// the limits of all of them.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom ext list
@@ -23,13 +23,7 @@ Examples:
       a download with two of them
   transom send --extension 'rate-cap(rate=2MB)' FILE 10.9.0.1:9000
       no more than two megabytes in a second")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     /// List them
     List {
         /// Print JSON
@@ -43,8 +37,8 @@ enum Command {
     },
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::List { json } => output::shown(json, &as_json(), list),
         Command::Describe { name } => {
             output::line(describe(&name)?)?;

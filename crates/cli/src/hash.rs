@@ -30,7 +30,10 @@ impl Hasher {
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<String> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut hasher = Hasher::default();
-    for_each_piece(file, |piece| anyhow::Ok(hasher.update(piece)))?;
+    for_each_piece(file, |piece| {
+        hasher.update(piece);
+        anyhow::Ok(())
+    })?;
     Ok(hasher.finish())
 }
 

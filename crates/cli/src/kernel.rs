@@ -16,7 +16,7 @@ mod shown;
 /// The programs are not changed, and their sockets stay the kernel's. Each new connection of a control group gets extensions of its own, which only make
 /// it less aggressive. The kernel keeps to the safe range by itself. Limits expire in a second when this command is gone, and the sockets go back to
 /// the algorithm that they had. Needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom kernel run --extension nice -- rsync -a src/ server.example::copy
@@ -31,13 +31,7 @@ Examples:
       what all of them ask, get and why, as it happens
   transom kernel check
       which variables this kernel can bound, and which not, with the reasons")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     /// Run a program in a control group of its own, with extensions on its connections
     ///
     /// The group goes when its last process has ended. Exit status: that of the program; 128 and its number for a signal; 127 if there is no such
@@ -101,7 +95,7 @@ enum Command {
 
 /// Which extensions.
 #[derive(clap::Args, Clone, Debug)]
-struct Choice {
+pub(crate) struct Choice {
     /// The extensions, as in 'nice + rate-cap(rate=2MB)'; `transom ext list` has all
     #[arg(long, value_name = "EXTENSIONS")]
     extension: String,
@@ -124,8 +118,8 @@ pub(crate) struct GuardArgs {
 }
 
 #[cfg(feature = "kernel")]
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Run { choice, program } => attach::run(&choice, &program),
         Command::Attach { choice, cgroup, only_new } => attach::attach(&choice, &cgroup, !only_new),
         Command::List { json } => shown::list(json),
@@ -137,9 +131,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(not(feature = "kernel"))]
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     // Named here, so that a build without this part reads the same arguments.
-    match args.command {
+    match command {
         Command::Run { choice, program } => {
             let _ = (choice.extension, choice.verbose, program);
             let _ = (choice.in_kernel, choice.connections);

@@ -32,13 +32,11 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
-
 /// Write, check and run experiments
 ///
 /// A scenario is one TOML file. It describes hosts, links and routers, the traffic, the measurements, and the
 /// expected results.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom lab new
@@ -57,13 +55,7 @@ Examples:
       move a slider, and see the answer in a browser
   transom lab list
       list the results")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     Accuracy(accuracy::Args),
     Check(check::Args),
     Compare(compare::Args),
@@ -80,8 +72,8 @@ enum Command {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Accuracy(args) => accuracy::run(args),
         Command::Check(args) => check::run(args),
         Command::Compare(args) => compare::run(args),
@@ -100,11 +92,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Args;
+    use clap::Subcommand;
 
     #[test]
     fn every_command_shows_examples() {
-        let lab = super::Args::augment_args(clap::Command::new("lab"));
+        let lab = super::Command::augment_subcommands(clap::Command::new("lab"));
         for command in lab.get_subcommands() {
             let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
             assert!(help.contains(&format!("transom lab {}", command.get_name())), "{help}");

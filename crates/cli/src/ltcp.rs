@@ -9,14 +9,12 @@ mod throughput;
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
-
 /// Calculate the behaviour of LTCP
 ///
 /// LTCP (layered TCP) behaves like K flows once its window exceeds the threshold W_K. From the thresholds these commands calculate how fast it claims
 /// bandwidth, how fast it recovers from a loss, and its throughput at a given loss rate. They also check whether flows with your own thresholds
 /// converge to equal shares (the paper's two conditions). Nothing is run.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom ltcp table
@@ -29,20 +27,14 @@ Examples:
       the throughput at this loss rate
   transom papers run ltcp/throughput
       the same, simulated")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     Table(table::Args),
     Throughput(throughput::Args),
 }
 
 /// Runs the command.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Table(args) => table::run(args),
         Command::Throughput(args) => throughput::run(args),
     }

@@ -110,22 +110,30 @@ enum Command {
     /// Started by `transom exec`, not by people.
     #[command(hide = true)]
     ExecMaker,
-    Lab(lab::Args),
-    Ltcp(ltcp::Args),
-    Papers(papers::Args),
+    #[command(subcommand)]
+    Lab(lab::Command),
+    #[command(subcommand)]
+    Ltcp(ltcp::Command),
+    #[command(subcommand)]
+    Papers(papers::Command),
     Units(choices::Args),
-    Ext(ext::Args),
+    #[command(subcommand)]
+    Ext(ext::Command),
     Doctor(doctor::Args),
     Top(top::Args),
     Dash(dash::Args),
     Log(log::Args),
-    Router(router::Args),
-    Broker(broker::Args),
+    #[command(subcommand)]
+    Router(router::Command),
+    #[command(subcommand)]
+    Broker(broker::Command),
     Demux(demux::Args),
-    Kernel(kernel::Args),
+    #[command(subcommand)]
+    Kernel(kernel::Command),
     #[command(hide = true)]
     KernelGuard(kernel::GuardArgs),
-    Cm(cm::Args),
+    #[command(subcommand)]
+    Cm(cm::Command),
     Completions(packaging::CompletionsArgs),
     Man(packaging::ManArgs),
 }
@@ -148,21 +156,21 @@ fn main() -> ExitCode {
         Command::Exec(args) => exec::run(args),
         Command::ExecGuard => exec::run_guard(),
         Command::ExecMaker => exec::run_maker(),
-        Command::Lab(args) => lab::run(args),
-        Command::Ltcp(args) => ltcp::run(args),
-        Command::Papers(args) => papers::run(args),
+        Command::Lab(command) => lab::run(command),
+        Command::Ltcp(command) => ltcp::run(command),
+        Command::Papers(command) => papers::run(command),
         Command::Units(args) => choices::run(args),
-        Command::Ext(args) => ext::run(args),
+        Command::Ext(command) => ext::run(command),
         Command::Doctor(args) => doctor::run(&args),
         Command::Top(args) => top::run(args),
         Command::Dash(args) => dash::run(args),
         Command::Log(args) => log::run(args),
-        Command::Router(args) => router::run(args),
-        Command::Broker(args) => broker::run(args),
+        Command::Router(command) => router::run(command),
+        Command::Broker(command) => broker::run(command),
         Command::Demux(args) => demux::run(args),
-        Command::Kernel(args) => kernel::run(args),
+        Command::Kernel(command) => kernel::run(command),
         Command::KernelGuard(args) => kernel::run_guard(&args),
-        Command::Cm(args) => cm::run(args),
+        Command::Cm(command) => cm::run(command),
         Command::Completions(args) => packaging::completions(&args, Cli::command()),
         Command::Man(args) => packaging::man(&args, Cli::command()),
     };

@@ -13,14 +13,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use clap::Subcommand;
 use transom_papers::{Error, Experiment};
 
 /// Run the experiments of the papers, and compare the results
 ///
 /// Each experiment is a scenario that sets up what a paper describes. It shows the paper's own words and numbers beside the measured ones. The quick
 /// form of an experiment takes seconds to two minutes; --full uses the paper's own lengths and rates.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom papers list
@@ -37,13 +36,7 @@ Examples:
       the table of results, from the summaries in papers/results
   transom papers pages --to docs/papers
       a page for each figure, with pictures")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     List(list::Args),
     Describe(describe::Args),
     Run(run::Args),
@@ -53,8 +46,8 @@ enum Command {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::List(args) => list::run(args),
         Command::Describe(args) => describe::run(args),
         Command::Run(args) => run::run(args),
@@ -83,11 +76,11 @@ fn check_summaries(from: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Args;
+    use clap::Subcommand;
 
     #[test]
     fn every_command_shows_examples() {
-        let papers = super::Args::augment_args(clap::Command::new("papers"));
+        let papers = super::Command::augment_subcommands(clap::Command::new("papers"));
         for command in papers.get_subcommands() {
             let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
             assert!(help.contains(&format!("transom papers {}", command.get_name())), "{help}");

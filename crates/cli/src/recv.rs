@@ -1,9 +1,8 @@
 //! `transom recv`: the other end of `transom send`, or of any program that sends bytes and closes.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -34,8 +33,8 @@ output.
 Exit status: 0 when the sender has ended its stream in order, 1 otherwise.")]
 pub(crate) struct Args {
     /// The port to listen on, or ADDRESS:PORT.
-    #[arg(value_name = "[ADDRESS:]PORT")]
-    at: ListenAt,
+    #[arg(value_name = "[ADDRESS:]PORT", value_parser = listen_at)]
+    at: SocketAddr,
 
     #[command(flatten)]
     sink: SinkArgs,
@@ -45,20 +44,10 @@ pub(crate) struct Args {
 }
 
 /// The address to listen at: a port of all addresses, or of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListenAt(pub(crate) SocketAddr);
-
-impl FromStr for ListenAt {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(port) = text.parse() {
-            return Ok(ListenAt((IpAddr::from(Ipv4Addr::UNSPECIFIED), port).into()));
-        }
-        text.parse()
-            .map(ListenAt)
-            .map_err(|_| "write a port, ADDRESS:PORT or [IPv6 ADDRESS]:PORT".into())
-    }
+fn listen_at(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| (Ipv4Addr::UNSPECIFIED, port).into());
+    let at = port.or_else(|_| text.parse());
+    at.map_err(|_| "write a port, ADDRESS:PORT or [IPv6 ADDRESS]:PORT".into())
 }
 
 /// Receives one connection's bytes.
@@ -66,10 +55,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.sink.check()?;
     let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
-    let listener = network
-        .host
-        .listen(args.at.0)
-        .with_context(|| format!("cannot listen on {}", args.at.0))?;
+    let listener = network.host.listen(args.at);
+    let listener = listener.with_context(|| format!("cannot listen on {}", args.at))?;
     let mut sink = args.sink.open()?;
     if !args.sink.quiet {
         note(format_args!("listening on {} ({})", listener.local_addr()?, network.description));
@@ -155,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_port_alone_means_all_addresses() {
-        assert_eq!("9000".parse(), Ok(ListenAt("0.0.0.0:9000".parse().unwrap())));
-        assert_eq!("10.0.0.1:7".parse(), Ok(ListenAt("10.0.0.1:7".parse().unwrap())));
-        assert_eq!("[fd00::1]:7".parse(), Ok(ListenAt("[fd00::1]:7".parse().unwrap())));
+        assert_eq!(listen_at("9000"), Ok("0.0.0.0:9000".parse().unwrap()));
+        assert_eq!(listen_at("10.0.0.1:7"), Ok("10.0.0.1:7".parse().unwrap()));
+        assert_eq!(listen_at("[fd00::1]:7"), Ok("[fd00::1]:7".parse().unwrap()));
         for text in ["", "70000", "host:80", "10.0.0.1"] {
-            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+            assert!(listen_at(text).is_err(), "{text}");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{interrupt, output};
 ///
 /// The command works at the interface whose queue is the bottleneck. The senders are on this side of it, the receivers on the other.
 /// The end hosts need no change. If the router has not seen the handshake of a flow, its packets pass unchanged.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Subcommand, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom router check policy.toml
@@ -39,13 +39,7 @@ A policy file is, for a queue of 75 kB:
   policy = \"target-window(upper=40kB, lower=20kB)\"
 Mode user needs the link's rate there, too:
   rate = \"10Mbit/s\"")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand, Clone, Debug)]
-enum Command {
+pub(crate) enum Command {
     Run(RunArgs),
     Status(StatusArgs),
     /// Check a policy file and show its values
@@ -57,7 +51,7 @@ enum Command {
 
 /// Control the windows until interrupted
 #[derive(clap::Args, Clone, Debug)]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// The place where windows are rewritten: in the kernel (tc; feature `bpf`), in this program on packets that the kernel queues to it
     /// (nfqueue), or in this program, which forwards frames between two interfaces (user)
     #[arg(long, value_enum)]
@@ -91,7 +85,7 @@ enum Mode {
 
 /// Show the status of a running router
 #[derive(clap::Args, Clone, Debug)]
-struct StatusArgs {
+pub(crate) struct StatusArgs {
     /// The interface it works at
     #[arg(long, required_unless_present = "socket")]
     device: Option<String>,
@@ -109,8 +103,8 @@ struct StatusArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.command {
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Run(args) => control(&args),
         Command::Status(args) => status(&args),
         Command::Check { policy } => {

@@ -1,7 +1,7 @@
-//! The web server of the command, for `transom dash`, `transom lab play` and `--watch`, which give the routes: axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of
-//! requests, says who may ask, and decides who has to go when there are too many.
+//! The web server of the command: `transom dash`, `transom lab play` and `--watch` give it their routes and events.
 //!
-//! Each connection carries one request. So the front has a say before every one.
+//! It is axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of requests, says who may ask,
+//! and decides who has to go when there are too many. Each connection carries one request. So the front has a say before every one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -98,12 +98,12 @@ impl Cell {
     }
 
     /// Marks the field as passed or failed.
-    pub fn verdict(self, passed: bool) -> Cell {
+    pub(crate) fn verdict(self, passed: bool) -> Cell {
         Cell { verdict: Some(passed), ..self }
     }
 
     /// Leads to a file. `path` is relative to the page.
-    pub fn link(self, path: impl Into<String>) -> Cell {
+    pub(crate) fn link(self, path: impl Into<String>) -> Cell {
         Cell { link: Some(path.into()), ..self }
     }
 }

@@ -146,7 +146,7 @@ impl Connections {
     fn summary(&self) -> Vec<Row> {
         let sum = |part: &dyn Fn(&Seen) -> u64| self.seen.iter().map(part).sum::<u64>().to_string();
         let last = |part: &dyn Fn(&Counters) -> u64| {
-            sum(&|seen: &Seen| seen.trace.last().map_or(0, |last| part(&last.counters)))
+            sum(&|seen: &Seen| seen.trace.last.as_ref().map_or(0, |last| part(&last.counters)))
         };
         vec![
             Row::new(
@@ -179,7 +179,7 @@ impl Connections {
             .seen
             .iter()
             .map(|seen| {
-                let last = seen.trace.last();
+                let last = seen.trace.last.as_ref();
                 let rtt = last.and_then(|last| last.srtt);
                 let rtt = rtt.map_or("–".into(), |rtt| format!("{:.3}", rtt.as_secs_f64() * 1e3));
                 let again = last.map_or(0, |last| last.counters.retransmitted_segments);

@@ -86,6 +86,7 @@ pub use live::{live_page, message};
 pub use number::short;
 pub(crate) use number::short_as;
 pub use overview::{main_numbers, sweep, two_sweeps};
+pub use page::render;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
 pub use play::play_page;
@@ -124,11 +125,6 @@ pub const INDEX: &str = "index.html";
 /// Those of [`transom_device::own_file::output`].
 pub fn write(path: &Path, data: &ReportData) -> io::Result<()> {
     transom_device::own_file::write_output(path, render(data).as_bytes())
-}
-
-/// The page, as HTML.
-pub fn render(data: &ReportData) -> String {
-    page::render(data)
 }
 
 #[cfg(test)]

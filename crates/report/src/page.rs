@@ -17,8 +17,8 @@ const UPLOT_LICENCE: &str = include_str!("../assets/uplot/LICENSE");
 /// No requests of any kind; styles and scripts only from within the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The whole page.
-pub(super) fn render(data: &ReportData) -> String {
+/// The page, as HTML.
+pub fn render(data: &ReportData) -> String {
     let mut page = String::with_capacity(256 * 1024);
     head(&mut page, &data.title, POLICY);
     put!(

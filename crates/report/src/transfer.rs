@@ -44,7 +44,8 @@ pub struct Trace {
     min_rtt: Points,
     /// Retransmission timeouts, at the height of cwnd.
     timeouts: Points,
-    last: Option<ConnectionState>,
+    /// The state that was added last.
+    pub last: Option<ConnectionState>,
 }
 
 impl Trace {
@@ -85,11 +86,6 @@ impl Trace {
             .series("smallest", Style::Step, Hue::Pink, self.min_rtt.clone())
             .series("last sample", Style::Dots, Hue::Grey, self.last_rtt.clone());
         [windows, rtt]
-    }
-
-    /// The state that was added last.
-    pub fn last(&self) -> Option<&ConnectionState> {
-        self.last.as_ref()
     }
 
     /// How many retransmission timeouts there were, if the sender tells.
@@ -306,7 +302,7 @@ mod tests {
         assert!(
             trace.ssthresh.iter().all(|(_, height)| height.is_nan()) && trace.smoothed.is_empty()
         );
-        assert_eq!(trace.last().unwrap().counters.timeouts, 1);
+        assert_eq!(trace.last.unwrap().counters.timeouts, 1);
         // A sender that is not known does not tell.
         assert_eq!(trace.timeouts(), None);
     }

@@ -76,7 +76,10 @@ fn serve(mut socket: &Socket) -> io::Result<()> {
 fn receive(mut socket: &Socket) -> io::Result<()> {
     let started = Instant::now();
     let mut bytes = 0;
-    for_each_piece(socket, |piece| io::Result::Ok(bytes += piece.len() as u64))?;
+    for_each_piece(socket, |piece| {
+        bytes += piece.len() as u64;
+        io::Result::Ok(())
+    })?;
     socket.write_all(&Receipt { bytes, time: started.elapsed() }.encode())
 }
 

@@ -102,7 +102,7 @@ impl<'a> Transfer<'a> {
                 let bytes = arrived.load(Ordering::Relaxed);
                 bar.set_position(bytes);
                 let rate = (bytes - shown_bytes) as f64 * 8.0 / (now - shown_at) / 1e6;
-                if let Some(sample) = trace.last() {
+                if let Some(sample) = &trace.last {
                     bar.set_message(format!(
                     "{rate:>7.1} Mbit/s  cwnd {:>6.1} KiB  RTT {:>6.2} ms  retransmitted {:>4} ",
                     sample.cwnd as f64 / 1024.0,
@@ -123,7 +123,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn outcome(self, (trace, ended): (Trace, f64), passed: ByteTraces) -> Result<Outcome> {
-        let last = trace.last();
+        let last = trace.last;
         Ok(Outcome {
             title: self.title,
             congestion: self.congestion,

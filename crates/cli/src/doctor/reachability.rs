@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream as KernelStream, UdpSocket};
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -26,20 +25,10 @@ const INTERFACE: &str = "transom-reach";
 const OWN: [&str; 2] = ["10.9.0.250/30", "fd09::fa/126"];
 
 /// A host to reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target(SocketAddr);
-
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let with_port = text.parse::<SocketAddr>();
-        let alone = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 80));
-        let target = with_port.or_else(|_| alone());
-        target
-            .map(Target)
-            .map_err(|_| "write an address, such as 192.0.2.9 or 192.0.2.9:443".into())
-    }
+pub(super) fn target(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse::<SocketAddr>();
+    let target = with_port.or_else(|_| text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 80)));
+    target.map_err(|_| "write an address, such as 192.0.2.9 or 192.0.2.9:443".into())
 }
 
 /// What was found out.
@@ -56,7 +45,7 @@ struct Facts {
 }
 
 /// Finds out, and says it.
-pub(super) fn run(Target(target): Target) -> anyhow::Result<ExitCode> {
+pub(super) fn run(target: SocketAddr) -> anyhow::Result<ExitCode> {
     let own: IpPrefix = OWN[usize::from(target.is_ipv6())].parse()?;
     let answered = over_tun(target, own)?;
     // Nobody else is asked once there is an answer, or where there is no way.
@@ -158,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_target_is_an_address_with_or_without_a_port() {
-        let target = |text: &str| text.parse::<Target>().map(|target| target.0.to_string());
+        let target = |text: &str| target(text).map(|target| target.to_string());
         assert_eq!(target("192.0.2.9").unwrap(), "192.0.2.9:80");
         assert_eq!(target("[2001:db8::1]:443").unwrap(), "[2001:db8::1]:443");
         assert!(target("example.org").is_err());

@@ -233,12 +233,12 @@ impl Live {
             let Some((label, stage)) = runs.get(number) else { continue };
             let mut name = Cell::from(label.clone());
             if !matches!(stage, Stage::Waiting | Stage::Broken) {
-                name = name.link(format!("run/{number}"));
+                name.link = Some(format!("run/{number}"));
             }
-            let bands = match stage {
-                Stage::Done(Some(passed)) => Cell::default().verdict(*passed),
-                _ => Cell::default(),
-            };
+            let mut bands = Cell::default();
+            if let Stage::Done(passed) = stage {
+                bands.verdict = *passed;
+            }
             table.rows.push(vec![name, stage.words().into(), bands]);
         }
         let data = ReportData {

@@ -3,10 +3,7 @@
 //! The first text describes the file and the trace. Each further text is an event `tcp:…`, named like the log's; its data is the record's object,
 //! so nothing is lost. `group_id` is the connection.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use time::OffsetDateTime;
 
 use super::json::{Object, object, record};
 use super::{ConvertError, Log};
@@ -96,10 +93,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Log, ConvertError> {
 
 /// A time as RFC 3339 has it, in UTC.
 fn rfc3339(nanos: u64) -> String {
-    let at = OffsetDateTime::UNIX_EPOCH + Duration::from_nanos(nanos);
-    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
-    let (hour, minute, second) = at.to_hms();
-    let part = at.nanosecond();
+    let (seconds, part) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Eras of 400 years that begin in March, so that a leap day is the last of its year (the usual arithmetic of the Gregorian calendar).
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{part:09}Z")
 }
 
