@@ -52,9 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     topology.join(alice, bob, link.clone(), link);
     let address = topology.address(bob)?;
     let (stream, datagrams) = (SocketAddrV4::new(address, 80), SocketAddrV4::new(address, 5000));
-    let bulk = Bulk::new(TCP, stream.into(), Amount::Endless).with_profile(profile);
+    let bulk = Bulk::new(TCP, stream.into(), Amount::Endless);
     let beside = Beside { allowance: companion.allowance(Fraction::ONE), remote: datagrams };
-    topology.run(alice, Instant::ZERO, Box::new(bulk))?;
+    topology.run_with(alice, Instant::ZERO, Box::new(bulk), Some(profile))?;
     topology.run(alice, Instant::ZERO, Box::new(beside))?;
     topology.run(bob, Instant::ZERO, Box::new(Sink::new(TCP, 80)))?;
     topology.run(bob, Instant::ZERO, Box::new(DatagramSink::new(UDP, 5000)))?;

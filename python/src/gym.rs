@@ -204,7 +204,7 @@ fn is_meant(flow: &Name, name: &str) -> bool {
 }
 
 fn resolved(text: &str, directory: &Path) -> PyResult<Resolved> {
-    let scenario = Scenario::parse_beside("scenario.toml", text, directory, None).map_err(value)?;
+    let scenario = Scenario::read("scenario.toml", text, Some(directory), None).map_err(value)?;
     let first = scenario.point(0);
     Ok(first.ok_or_else(|| value("a file that the scenario names has gone"))?.resolved)
 }

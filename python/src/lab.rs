@@ -37,7 +37,7 @@ impl Scenario {
                 path.display()
             )));
         }
-        let scenario = scenario::Scenario::load_form(&path, form).map_err(value)?;
+        let scenario = scenario::Scenario::load(&path, form).map_err(value)?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Scenario { scenario, directory, file })
@@ -48,7 +48,7 @@ impl Scenario {
     #[pyo3(signature = (text, form=None))]
     fn parse(text: &str, form: Option<&str>) -> PyResult<Scenario> {
         let file = "scenario.toml".to_owned();
-        let scenario = scenario::Scenario::parse_form(&file, text, form).map_err(value)?;
+        let scenario = scenario::Scenario::read(&file, text, None, form).map_err(value)?;
         Ok(Scenario { scenario, directory: PathBuf::new(), file })
     }
 

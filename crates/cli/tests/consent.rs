@@ -143,9 +143,9 @@ fn the_gallery_and_the_papers_run_no_programs() {
                 continue;
             }
             count += 1;
-            let forms = Scenario::load(&file).unwrap().forms().to_vec();
+            let forms = Scenario::load(&file, None).unwrap().forms().to_vec();
             for form in std::iter::once(None).chain(forms.iter().map(|form| Some(form.as_str()))) {
-                let scenario = Scenario::load_form(&file, form).unwrap();
+                let scenario = Scenario::load(&file, form).unwrap();
                 let flows = scenario.sweep().flat_map(|variant| variant.resolved.flows);
                 let programs = flows.filter(|flow| matches!(flow.traffic, Traffic::Program(_)));
                 assert_eq!(programs.count(), 0, "{}", file.display());

@@ -21,7 +21,7 @@ fn the_expectations_of_the_scenarios_hold() {
         count += 1;
         let name = file.file_stem().unwrap().to_owned();
         // Experiments with the kernel's TCP need real time, and a system that allows them.
-        let scenario = Scenario::load(&file).unwrap();
+        let scenario = Scenario::load(&file, None).unwrap();
         let emulated = scenario.sweep().any(|variant| variant.resolved.needs_emulation());
         if emulated && !support::lab() {
             continue;
@@ -110,8 +110,8 @@ fn scenarios_beside_the_kernel_load() {
     let mut count = 0;
     for entry in std::fs::read_dir(&directory).unwrap() {
         let file = entry.unwrap().path();
-        let scenario =
-            Scenario::load(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let scenario = Scenario::load(&file, None)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert!(
             scenario.sweep().all(|variant| variant.resolved.needs_emulation()),
             "{}",
@@ -132,8 +132,8 @@ fn scenarios_of_the_matrix_load() {
         if file.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let scenario =
-            Scenario::load(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let scenario = Scenario::load(&file, None)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let beside_the_kernel = file.file_name().unwrap().to_string_lossy().starts_with("kernel-");
         let emulated = scenario.sweep().all(|variant| variant.resolved.needs_emulation());
         assert_eq!(emulated, beside_the_kernel, "{}", file.display());

@@ -162,24 +162,15 @@ pub struct Variant {
 }
 
 impl Scenario {
-    /// Reads a scenario from a file. Files that it names are relative to it.
-    ///
-    /// # Errors
-    /// [`Errors`]: everything that is wrong with it.
-    pub fn load(path: &Path) -> Result<Scenario, Errors> {
-        Self::load_form(path, None)
-    }
-
-    /// Reads a scenario from a file, in one of its forms if one is named.
+    /// Reads a scenario from a file, in one of its forms if one is named. Files that it names are relative to it.
     ///
     /// # Errors
     /// [`Errors`]: everything that is wrong with it, in any of its forms.
-    pub fn load_form(path: &Path, form: Option<&str>) -> Result<Scenario, Errors> {
+    pub fn load(path: &Path, form: Option<&str>) -> Result<Scenario, Errors> {
         let name = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|error| Errors::unreadable(&name, &error))?;
-        let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Self::read(&name, &text, Some(directory), form)
+        Self::read(&name, &text, Some(path.parent().unwrap_or(Path::new(""))), form)
     }
 
     /// Reads a scenario from a text. `name` is its name in errors. Files that it names are not read.
@@ -187,36 +178,21 @@ impl Scenario {
     /// # Errors
     /// [`Errors`]: everything that is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
-        Self::parse_form(name, text, None)
+        Self::read(name, text, None, None)
     }
 
-    /// Reads a scenario from a text, in one of its forms if one is named.
+    /// Reads a scenario from a text, in one of its forms if one is named; with a directory as if it were a file there. Without one, files that it
+    /// names are not read.
     ///
     /// # Errors
     /// [`Errors`]: everything that is wrong with it, in any of its forms.
-    pub fn parse_form(name: &str, text: &str, form: Option<&str>) -> Result<Scenario, Errors> {
-        Self::read(name, text, None, form)
-    }
-
-    /// Reads a scenario from a text as if it were a file of this directory, in one of its forms if one is named.
-    ///
-    /// # Errors
-    /// [`Errors`]: everything that is wrong with it, in any of its forms.
-    pub fn parse_beside(
+    pub fn read(
         name: &str,
         text: &str,
-        directory: &Path,
+        directory: Option<&Path>,
         form: Option<&str>,
     ) -> Result<Scenario, Errors> {
-        Self::read(name, text, Some(directory.to_path_buf()), form)
-    }
-
-    fn read(
-        name: &str,
-        text: &str,
-        directory: Option<PathBuf>,
-        form: Option<&str>,
-    ) -> Result<Scenario, Errors> {
+        let directory = directory.map(Path::to_path_buf);
         let mut problems = Problems::default();
         let shared: Arc<str> = text.into();
         let (document, syntax) = DeTable::parse_recoverable(text);

@@ -99,7 +99,7 @@ impl Experiment {
     /// If it cannot be read, which no experiment's test allows.
     pub fn scenario(&self, full: bool) -> Result<Scenario, Error> {
         let form = (!full).then_some(QUICK);
-        Scenario::parse_form(self.file, self.text, form).map_err(Error::Scenario)
+        Scenario::read(self.file, self.text, None, form).map_err(Error::Scenario)
     }
 
     /// The paper that it reproduces.

@@ -194,19 +194,19 @@ pub(crate) trait Parameters {
         }
     }
 
-    /// Sets what `name=value` says, or `name` for a switch. `first` is the parameter that may come first without its name. Returns the names.
+    /// Sets what `name=value` says, or `name` for a switch. A limit may come first without its name, if there is one. Returns the names.
     fn set_all<'a>(
         &mut self,
         arguments: Vec<&'a str>,
-        first: Option<(&'a str, fn(&str) -> bool)>,
+        has_limit: bool,
     ) -> Result<Vec<&'a str>, ArgumentError> {
         let mut seen = Vec::new();
         for (position, argument) in arguments.into_iter().enumerate() {
-            let first = first.filter(|(_, is_one)| position == 0 && is_one(argument));
-            let (parameter, value) = match (argument.split_once('='), first) {
-                (Some((parameter, value)), _) => (parameter.trim(), value.trim()),
-                (None, Some((parameter, _))) => (parameter, argument),
-                (None, None) => (argument, "true"),
+            let is_limit = || has_limit && position == 0 && argument.parse::<Limit>().is_ok();
+            let (parameter, value) = match argument.split_once('=') {
+                Some((parameter, value)) => (parameter.trim(), value.trim()),
+                None if is_limit() => ("limit", argument),
+                None => (argument, "true"),
             };
             self.set(parameter, value)?;
             if seen.contains(&parameter) {

@@ -5,7 +5,7 @@
 //! *forward* through the queue, acknowledgements *return* past it. A sender may not have more outstanding than its receiver's window. So a
 //! router that lowers the window in the acknowledgements controls how much data can come to the queue. Two components do that:
 //!
-//! - a [`Policy`] sees the queue at each arriving packet and decides the window of a flow. The paper's is [`TargetWindow`], the *Target
+//! - a [`Policy`] sees the queue at each arriving packet and decides the window of a flow. The paper's is `TargetWindow`, the *Target
 //!   Window Modifier*: one target for all flows, halved above an upper threshold and raised slowly below a lower one. Others are included
 //!   for comparison;
 //! - the `WindowMarker` writes windows into acknowledgements, and is answerable for what must never happen, whatever the
@@ -42,18 +42,22 @@ mod segment;
 mod table;
 mod target;
 
-pub use ack_delay::{AckDelay, AckDelayConfig};
+use ack_delay::AckDelay;
+pub use ack_delay::AckDelayConfig;
 pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
-pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
-pub use fair_share::{FairShare, FairShareConfig};
+use explicit::ExplicitWindow;
+pub use explicit::ExplicitWindowConfig;
+use fair_share::FairShare;
+pub use fair_share::FairShareConfig;
 pub use flow::{FlowKey, FlowSummary, Record};
 pub use marker::Marked;
 pub(crate) use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
 pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
-pub use target::{Rule, TargetWindow, TargetWindowConfig};
+use target::TargetWindow;
+pub use target::{Rule, TargetWindowConfig};
 
 #[cfg(test)]
 mod properties_tests;

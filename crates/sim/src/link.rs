@@ -51,7 +51,8 @@ use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 
 pub use bleach::Bleach;
 pub use config::{LinkConfig, LinkConfigError};
-pub use corruption::{Corrupt, Corruption};
+pub use corruption::Corrupt;
+use corruption::Corruption;
 pub use counters::{Counters, Traffic};
 pub use delays::Delays;
 pub use jitter::{Jitter, JitterOrder};
@@ -97,7 +98,7 @@ pub enum DropCause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivered<P> {
-    /// The packet as it was sent: if it is to be corrupt, the receiver applies [`Self::corruption`].
+    /// The packet as it was sent: see [`into_packet`](Self::into_packet).
     pub packet: P,
     /// Its length in bytes, as given to [`LinkModel::send`].
     pub len: usize,
@@ -111,10 +112,10 @@ pub struct Delivered<P> {
     pub duplicate: bool,
     /// Whether the queue has marked it: the receiver finds "congestion experienced" in its header (RFC 3168).
     pub marked: bool,
-    /// The codepoints that were cleared on the wire, after the queue's mark: see [`Self::ecn_on_arrival`].
+    /// The codepoints that were cleared on the wire, after the queue's mark: see [`into_packet`](Self::into_packet).
     pub bleach: Bleach,
     /// The damage it suffered.
-    pub corruption: Option<Corruption>,
+    pub(crate) corruption: Option<Corruption>,
 }
 
 impl<P> Delivered<P> {
@@ -141,7 +142,7 @@ impl<P> Delivered<P> {
     }
 
     /// The ECN codepoint that the receiver finds in a packet that was sent with `ecn`: the queue has marked it, then the wire has cleared it.
-    pub fn ecn_on_arrival(&self, ecn: Ecn) -> Ecn {
+    pub(crate) fn ecn_on_arrival(&self, ecn: Ecn) -> Ecn {
         self.bleach.apply(if self.marked { Ecn::Ce } else { ecn })
     }
 

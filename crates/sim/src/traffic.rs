@@ -20,18 +20,17 @@ mod transfers;
 
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
-use std::sync::Arc;
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::Instant;
-use transom_tcp::{Profile, Signal};
 
-pub use bonds::{Bond, Bonds};
+pub use bonds::Bond;
 pub use bulk::{Amount, Bulk};
 pub use datagrams::{DatagramSink, OnOff};
 pub use ledger::{Flow, FlowId, Ledger};
 pub use limited::Limited;
 pub use pings::{Echo, Pings};
-pub use requests::{Exchange, Pattern, Requests, Responder, requests};
+pub use requests::{Exchange, Pattern, requests};
 pub use schedule::Schedule;
 pub use sent::{SendCounters, Sent};
 pub use sink::Sink;
@@ -61,9 +60,10 @@ pub trait Application: Send {
         let _ = (io, payload);
     }
 
-    /// What it has in common with applications on other hosts. A network runs on several cores only if all of its applications tell.
-    fn bonds(&self) -> Bonds {
-        Bonds::Unknown
+    /// All that it has in common with applications on other hosts; `None` if that may be anything. A network runs on several cores only if all
+    /// of its applications tell.
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        None
     }
 }
 
@@ -115,21 +115,17 @@ impl Io<'_> {
     }
 
     /// Connects. Events report the outcome; an attempt that cannot even begin gives `None`.
-    pub fn connect(
-        &mut self,
-        remote: SocketAddr,
-        profile: Option<Arc<Profile>>,
-    ) -> Option<ConnectionId> {
-        self.sockets.connect(self.now, self.application, remote, profile)
+    pub fn connect(&mut self, remote: SocketAddr) -> Option<ConnectionId> {
+        self.sockets.connect(self.now, self.application, remote)
     }
 
     /// Listens at a port. False if another application already does.
-    pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
-        self.sockets.listen(self.application, port, profile)
+    pub fn listen(&mut self, port: u16) -> bool {
+        self.sockets.listen(self.application, port)
     }
 
     /// This end's address and port.
-    pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+    pub(crate) fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.sockets.local_address(id)
     }
 

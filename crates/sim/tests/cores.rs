@@ -118,7 +118,7 @@ impl Plan {
                 2 => {
                     let (size, think) = (Draw::Uniform(1, 30_000), Draw::Exponential(5_000_000));
                     let schedule = Schedule::Web { size, think };
-                    let transfers = Transfers::new(flow, remote, schedule).until(end);
+                    let transfers = Transfers::new(flow, remote, schedule, end);
                     run(from, begin, Box::new(transfers));
                     run(to, Instant::ZERO, Box::new(Sink::new(flow, port)));
                 }
@@ -130,8 +130,8 @@ impl Plan {
                     };
                     let pattern = Pattern::Pages { objects: 4, connections: 2 };
                     let (client, server) = requests(flow, remote, exchange, pattern, end);
-                    run(from, begin, Box::new(client));
-                    run(to, Instant::ZERO, Box::new(server));
+                    run(from, begin, client);
+                    run(to, Instant::ZERO, server);
                 }
                 _ => {
                     let (rate, draw) = ("2Mbit/s".parse().unwrap(), Draw::Constant(20_000_000));

@@ -7,26 +7,25 @@ use transom_sim::network::{HostConfig, Topology};
 use transom_sim::traffic::{
     Amount, Application, Bulk, Exchange, Flow, FlowId, Pattern, Sink, requests,
 };
-use transom_tcp::Profile;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::Instant;
 
 const FLOW: FlowId = FlowId(0);
 
-fn profile(tcp: &str) -> Arc<Profile> {
-    Arc::new(compose(tcp).unwrap())
-}
-
-/// A client and a server over a path that loses every fiftieth packet, in both directions, until nothing happens any more.
-fn run(both: impl FnOnce(SocketAddrV4) -> (Box<dyn Application>, Box<dyn Application>)) -> Flow {
+/// A client and a server, with their profiles, over a path that loses every fiftieth packet, in both directions, until nothing happens any more.
+fn run(
+    profiles: [&str; 2],
+    both: impl FnOnce(SocketAddrV4) -> (Box<dyn Application>, Box<dyn Application>),
+) -> Flow {
+    let [at_client, at_server] = profiles.map(|tcp| Some(Arc::new(compose(tcp).unwrap())));
     let mut topology = Topology::new(5);
     let [client, server] = std::array::from_fn(|_| topology.host(HostConfig::default()));
     let link = || "rate=10Mbit/s, delay=10ms, loss=2%".parse().unwrap();
     topology.join(client, server, link(), link());
     let remote = SocketAddrV4::new(topology.address(server).unwrap(), 80);
     let (asks, answers) = both(remote);
-    topology.run(server, Instant::ZERO, answers).unwrap();
-    topology.run(client, Instant::ZERO, asks).unwrap();
+    topology.run_with(server, Instant::ZERO, answers, at_server).unwrap();
+    topology.run_with(client, Instant::ZERO, asks, at_client).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(600)).unwrap();
     network.flows()[0].clone()
@@ -36,10 +35,9 @@ fn run(both: impl FnOnce(SocketAddrV4) -> (Box<dyn Application>, Box<dyn Applica
 fn a_transfer_is_what_arrived_and_what_did_not() {
     let bytes = 3_000_000;
     let transfer = |sender: &str, receiver: &str| {
-        run(|remote| {
+        run([sender, receiver], |remote| {
             let bulk = Bulk::new(FLOW, remote.into(), Amount::Bytes(bytes));
-            let sink = Sink::new(FLOW, 80).with_profile(profile(receiver));
-            (Box::new(bulk.with_profile(profile(sender))), Box::new(sink))
+            (Box::new(bulk), Box::new(Sink::new(FLOW, 80)))
         })
     };
     let partial = transfer("no-retransmission", "accept-holes");
@@ -67,13 +65,9 @@ fn requests_go_on_whatever_is_missing_of_their_answers() {
         response: Draw::Constant(response),
         think: Draw::Constant(1_000_000),
     };
-    let flow = run(|remote| {
+    let flow = run(["no-retransmission + nodelay"; 2], |remote| {
         let pattern = Pattern::Sequence(Some(count));
-        let (client, server) =
-            requests(FLOW, remote.into(), exchange, pattern, Instant::FAR_FUTURE);
-        let partial = profile("no-retransmission + nodelay");
-        let client = client.with_profile(partial.clone());
-        (Box::new(client), Box::new(server.with_profile(partial)))
+        requests(FLOW, remote.into(), exchange, pattern, Instant::FAR_FUTURE)
     });
     assert_eq!(flow.completions.len(), count as usize, "{flow:?}");
     assert_eq!(flow.delivered + flow.skipped, u64::from(count) * response);

@@ -138,7 +138,8 @@ fn many_connections_one_after_the_other_and_at_once() {
     let entries = (0..200).map(|n| (Duration::from_millis(20 * n), 20_000)).collect();
     let lossy = format!("{PATH}, loss=1%");
     let transfers = network(&lossy, |remote| {
-        let transfers = Transfers::new(FLOW, remote.into(), Schedule::Trace(entries));
+        let trace = Schedule::Trace(entries);
+        let transfers = Transfers::new(FLOW, remote.into(), trace, Instant::FAR_FUTURE);
         (Box::new(transfers), Box::new(Sink::new(FLOW, PORT)))
     });
     let (packets, retransmissions, _) = check("transfers", transfers, 60);
@@ -161,8 +162,8 @@ fn the_end_that_answers_requests_is_the_sender() {
         let remote = SocketAddrV4::new(topology.address(hosts[1]).unwrap(), PORT);
         let stop = Instant::from_secs(25);
         let (client, server) = requests(FLOW, remote.into(), exchange, pattern, stop);
-        topology.run(hosts[1], Instant::ZERO, Box::new(server)).unwrap();
-        topology.run(hosts[0], Instant::ZERO, Box::new(client)).unwrap();
+        topology.run(hosts[1], Instant::ZERO, server).unwrap();
+        topology.run(hosts[0], Instant::ZERO, client).unwrap();
         let network = topology.build().unwrap();
         let (packets, retransmissions, _) = check("requests", (network, back), 30);
         assert!(packets.packets > 1000 && retransmissions > 10, "{pattern:?} {packets:?}");

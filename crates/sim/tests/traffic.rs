@@ -53,7 +53,7 @@ fn a_transfer_is_complete_when_its_last_byte_is_there() {
     let trace = Schedule::Trace(vec![(ms(0), 1000), (ms(500), 1000), (ms(501), 1)]);
     let flow = run(
         10,
-        |remote| Box::new(Transfers::new(FLOW, remote.into(), trace)),
+        |remote| Box::new(Transfers::new(FLOW, remote.into(), trace, Instant::FAR_FUTURE)),
         Sink::new(FLOW, PORT),
     );
     assert_eq!(flow.delivered, 2001);
@@ -76,10 +76,7 @@ fn a_response_takes_a_round_trip_and_its_transmission() {
         think: Draw::Constant(100_000_000),
     };
     let ask = |pattern, stop| {
-        run_both(5, move |remote| {
-            let (client, server) = requests(FLOW, remote.into(), exchange, pattern, stop);
-            (Box::new(client), Box::new(server))
-        })
+        run_both(5, move |remote| requests(FLOW, remote.into(), exchange, pattern, stop))
     };
     let flow = ask(Pattern::Sequence(None), Instant::from_secs(4));
     // 152 bytes there and 1052 back, at 0.8 us each, and twice the delay.
@@ -106,8 +103,7 @@ fn a_page_is_fetched_over_several_connections() {
         let pattern = Pattern::Pages { objects: 12, connections };
         run_both(60, move |remote| {
             let stop = Instant::from_secs(50);
-            let (client, server) = requests(FLOW, remote.into(), exchange, pattern, stop);
-            (Box::new(client), Box::new(server))
+            requests(FLOW, remote.into(), exchange, pattern, stop)
         })
     };
     let (one, six) = (fetch(1), fetch(6));
@@ -173,10 +169,7 @@ fn a_reader_of_the_web_waits_for_a_page_and_then_thinks() {
     };
     let flow = run(
         60,
-        |remote| {
-            let pages = Transfers::new(FLOW, remote.into(), schedule).until(Instant::from_secs(50));
-            Box::new(pages)
-        },
+        |remote| Box::new(Transfers::new(FLOW, remote.into(), schedule, Instant::from_secs(50))),
         Sink::new(FLOW, PORT),
     );
     let count = flow.completions.len() as u64;

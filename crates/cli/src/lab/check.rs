@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
 /// Checks the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
+    let scenario = match Scenario::load(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
             if args.json {
@@ -134,7 +134,7 @@ fn programs(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<(Option<Stri
     let mut found = vec![(scenario.form().map(str::to_owned), Programs::of(scenario))];
     let forms = scenario.forms().iter().map(|form| Some(form.as_str()));
     for form in std::iter::once(None).chain(forms).filter(|form| *form != scenario.form()) {
-        let other = Scenario::load_form(&args.file, form);
+        let other = Scenario::load(&args.file, form);
         let programs = Programs::of(&other.map_err(|errors| anyhow!("{errors}"))?);
         if found.iter().all(|(_, one)| *one != programs) {
             found.push((form.map(str::to_owned), programs));

@@ -38,7 +38,7 @@ use progress::Progress;
 /// Runs the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.check()?;
-    let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
+    let scenario = match Scenario::load(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
             output::note(&errors);

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 /// Makes the runs.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
+    let scenario = match Scenario::load(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
             output::note(&errors);

@@ -25,8 +25,8 @@ use transom_sim::network::NodeId;
 use transom_sim::traffic::{FlowId, Ledger, ReadResult, Sockets};
 use transom_sim::{Rng, Streams};
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Profile, Signal};
 
 use super::followed::{Followed, state_of};
 use super::timers::Timers;
@@ -337,12 +337,11 @@ impl Sockets for KernelSockets {
         _now: Instant,
         application: usize,
         remote: SocketAddr,
-        _profile: Option<Arc<Profile>>,
     ) -> Option<ConnectionId> {
         self.begin(application, remote).ok().map(ConnectionId::from_u64)
     }
 
-    fn listen(&mut self, application: usize, port: u16, _: Option<Arc<Profile>>) -> bool {
+    fn listen(&mut self, application: usize, port: u16) -> bool {
         self.start_listening(application, port).is_ok()
     }
 

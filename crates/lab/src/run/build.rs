@@ -15,7 +15,7 @@ use transom_extensions::companion::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Echo, Exchange, FlowId, Limited, OnOff, Pattern,
-    Pings, Requests, Responder, Schedule, Sink, Transfers, requests,
+    Pings, Schedule, Sink, Transfers, requests,
 };
 use transom_sim::{Draw, Streams};
 use transom_tcp::Profile;
@@ -272,12 +272,9 @@ fn add(
     let remote = SocketAddrV4::new(topology.address(receiver)?, port);
     let stop = flow.stop.map(|stop| Instant::ZERO + stop.0);
     let end = stop.unwrap_or(Instant::FAR_FUTURE);
-    let sink = || -> Box<dyn Application> {
-        Box::new(Sink::new(number, port).with_profile(at_receiver.clone()))
-    };
-    let bulk = |amount| -> Box<dyn Application> {
-        Box::new(Bulk::new(number, remote.into(), amount).with_profile(at_sender.clone()))
-    };
+    let sink = || -> Box<dyn Application> { Box::new(Sink::new(number, port)) };
+    let bulk =
+        |amount| -> Box<dyn Application> { Box::new(Bulk::new(number, remote.into(), amount)) };
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
         Traffic::Program(commands) => {
             applications.count(number, from, Sends::To(remote));
@@ -298,7 +295,7 @@ fn add(
         Traffic::Transfer(transfer) => (bulk(Amount::Bytes(transfer.size.0)), sink()),
         Traffic::AppLimited(stream) => {
             let limited = Limited::new(number, remote.into(), stream.rate, stream.write.0, end);
-            (Box::new(limited.with_profile(at_sender)), sink())
+            (Box::new(limited), sink())
         }
         Traffic::Trace(trace) => {
             let path = directory.join(&trace.file);
@@ -306,8 +303,8 @@ fn add(
             if trace.sha256.as_ref().is_some_and(|wanted| *wanted != sum) {
                 return Err(TraceError::Changed { path, sum }.into());
             }
-            let transfers = Transfers::new(number, remote.into(), Schedule::Trace(entries));
-            (Box::new(transfers.until(end).with_profile(at_sender)), sink())
+            let transfers = Transfers::new(number, remote.into(), Schedule::Trace(entries), end);
+            (Box::new(transfers), sink())
         }
         Traffic::OnOffUdp(udp) => {
             let periods = (time(&udp.on), time(&udp.off));
@@ -329,7 +326,7 @@ fn add(
                 think: Draw::Constant(ping.interval.0.as_nanos()),
             };
             let pattern = Pattern::Sequence(None);
-            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+            requests(number, remote.into(), exchange, pattern, end)
         }
         Traffic::Companion(companion) => {
             // One whose flow is missing was refused when the scenario was read: it has no rate.
@@ -345,7 +342,7 @@ fn add(
                 think: time(&asked.think_time),
             };
             let pattern = Pattern::Sequence(asked.requests.map(Count::get));
-            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+            requests(number, remote.into(), exchange, pattern, end)
         }
         Traffic::Web(web) => {
             let exchange = Exchange {
@@ -355,30 +352,23 @@ fn add(
             };
             let pattern =
                 Pattern::Pages { objects: web.objects.get(), connections: web.connections.get() };
-            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+            requests(number, remote.into(), exchange, pattern, end)
         }
     };
     match flow.traffic.answers() {
         true => applications.count(number, to, Sends::From(port)),
         false => applications.count(number, from, Sends::To(remote)),
     }
+    let of_tcp = |profile| flow.traffic.is_tcp().then_some(profile);
     match applications.at(to) {
         Some(outside) => outside.servers.push((number, server)),
-        None => topology.run(receiver, Instant::ZERO, server)?,
+        None => topology.run_with(receiver, Instant::ZERO, server, of_tcp(at_receiver))?,
     }
     match applications.at(from) {
         Some(outside) => outside.clients.push((number, start, client)),
-        None => topology.run(from.node, start, client)?,
+        None => topology.run_with(from.node, start, client, of_tcp(at_sender))?,
     }
     Ok(())
-}
-
-fn both(
-    (client, server): (Requests, Responder),
-    at_sender: Arc<Profile>,
-    at_receiver: Arc<Profile>,
-) -> (Box<dyn Application>, Box<dyn Application>) {
-    (Box::new(client.with_profile(at_sender)), Box::new(server.with_profile(at_receiver)))
 }
 
 fn size(size: &SizeDistribution) -> Draw {

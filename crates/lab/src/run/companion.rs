@@ -4,7 +4,7 @@ use crate::scenario::{Name, Resolved, Traffic};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use transom_extensions::companion::{Allowance, Companion};
-use transom_sim::traffic::{Application, Bond, Bonds, FlowId, Io};
+use transom_sim::traffic::{Application, Bond, FlowId, Io};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::{Duration, Instant};
@@ -72,7 +72,7 @@ impl Application for Datagrams {
         io.call_at(self.allowance.next_time(now).unwrap_or(soon).min(soon));
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Sends(self.flow)], None)
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Sends(self.flow)])
     }
 }

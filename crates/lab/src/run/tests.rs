@@ -335,7 +335,8 @@ to = "b"
     );
     let file = directory.path().join("traced.toml");
     std::fs::write(&file, text).unwrap();
-    let scenario = crate::scenario::Scenario::load(&file).unwrap_or_else(|one| panic!("{one}"));
+    let scenario =
+        crate::scenario::Scenario::load(&file, None).unwrap_or_else(|one| panic!("{one}"));
     let resolved = scenario.sweep().next().unwrap().resolved;
     (directory, resolved)
 }

@@ -3,7 +3,6 @@
 //! They are those of [`transom_extensions`], with a guard around each: one that panics is detached, and the flow continues.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -50,18 +49,7 @@ impl fmt::Display for Extensions {
     }
 }
 
-impl Serialize for Extensions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> Deserialize<'de> for Extensions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+super::quantity::serde_as_text!(Extensions, "a string");
 
 impl JsonSchema for Extensions {
     fn schema_name() -> Cow<'static, str> {

@@ -58,33 +58,20 @@ impl ProfileOptions {
 
     /// These options, and `base`'s where these say nothing; of units too.
     pub fn or(&self, base: &ProfileOptions) -> ProfileOptions {
-        // Exhaustive, so that a new option cannot be forgotten.
-        let ProfileOptions {
-            tcp,
-            extensions,
-            unconstrained,
-            send_buffer,
-            recv_buffer,
-            fixed_buffers,
-            max_segment,
-            dup_thresh,
-            mishandles_shrinking,
-            keepalive,
-        } = self.clone();
         ProfileOptions {
-            tcp: match (tcp, &base.tcp) {
+            tcp: match (&self.tcp, &base.tcp) {
                 (Some(tcp), Some(base)) => Some(tcp.over(base)),
-                (tcp, base) => tcp.or_else(|| base.clone()),
+                (tcp, base) => tcp.clone().or_else(|| base.clone()),
             },
-            extensions: extensions.or_else(|| base.extensions.clone()),
-            unconstrained: unconstrained.or(base.unconstrained),
-            send_buffer: send_buffer.or(base.send_buffer),
-            recv_buffer: recv_buffer.or(base.recv_buffer),
-            fixed_buffers: fixed_buffers.or(base.fixed_buffers),
-            max_segment: max_segment.or(base.max_segment),
-            dup_thresh: dup_thresh.or(base.dup_thresh),
-            mishandles_shrinking: mishandles_shrinking.or(base.mishandles_shrinking),
-            keepalive: keepalive.or(base.keepalive),
+            extensions: self.extensions.clone().or_else(|| base.extensions.clone()),
+            unconstrained: self.unconstrained.or(base.unconstrained),
+            send_buffer: self.send_buffer.or(base.send_buffer),
+            recv_buffer: self.recv_buffer.or(base.recv_buffer),
+            fixed_buffers: self.fixed_buffers.or(base.fixed_buffers),
+            max_segment: self.max_segment.or(base.max_segment),
+            dup_thresh: self.dup_thresh.or(base.dup_thresh),
+            mishandles_shrinking: self.mishandles_shrinking.or(base.mishandles_shrinking),
+            keepalive: self.keepalive.or(base.keepalive),
         }
     }
 

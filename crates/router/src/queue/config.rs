@@ -8,8 +8,9 @@ use core::str::FromStr;
 use transom_base::time::Duration;
 
 use super::{
-    Cake, CakeConfig, CoDel, CoDelConfig, Discipline, DropHead, DropTail, DualPi2, DualPi2Config,
-    Fq, FqCoDel, FqCoDelConfig, FqConfig, Limit, ParameterError, Pie, PieConfig, Red, RedConfig,
+    Cake, CakeConfig, CoDel, CoDelConfig, Discipline, DualPi2, DualPi2Config, Fq, FqCoDel,
+    FqCoDelConfig, FqConfig, Limit, Limited, ParameterError, Pie, PieConfig, Red, RedConfig,
+    Victim,
 };
 use crate::parameters::{ArgumentError, LIMIT, Parameters, Walk};
 use crate::text;
@@ -87,8 +88,8 @@ impl Config {
     /// [`ParameterError`] if they make no sense.
     pub fn build<P: Send + 'static>(&self) -> Result<Box<dyn Discipline<P>>, ParameterError> {
         Ok(match self.0 {
-            Choice::DropTail { limit } => Box::new(DropTail::new(limit)),
-            Choice::DropHead { limit } => Box::new(DropHead::new(limit)),
+            Choice::DropTail { limit } => Box::new(Limited::new(limit, Victim::Arriving)),
+            Choice::DropHead { limit } => Box::new(Limited::new(limit, Victim::Oldest)),
             Choice::Red(config) => Box::new(Red::new(config)?),
             Choice::CoDel(config) => Box::new(CoDel::new(config)?),
             Choice::Pie(config) => Box::new(Pie::new(config)?),
@@ -206,8 +207,7 @@ impl FromStr for Config {
             "fq" => Choice::Fq(FqConfig::default()),
             _ => return Err(not_a_queue()),
         });
-        let is_limit = |argument: &str| argument.parse::<Limit>().is_ok();
-        config.set_all(arguments, Some(("limit", is_limit)))?;
+        config.set_all(arguments, true)?;
         config.validate()?;
         Ok(config)
     }

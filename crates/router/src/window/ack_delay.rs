@@ -14,7 +14,7 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// The parameters of [`AckDelay`].
+/// The parameters of `AckDelay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckDelayConfig {
     /// The queue below which acknowledgements are not delayed, in bytes.
@@ -27,7 +27,7 @@ pub struct AckDelayConfig {
 
 /// Holds acknowledgements back.
 #[derive(Clone, Copy, Debug)]
-pub struct AckDelay {
+pub(crate) struct AckDelay {
     config: AckDelayConfig,
     rate: NonZeroU64,
 }

@@ -31,13 +31,13 @@ use crate::queue::Limit;
 /// the first one that a sender sees; the paper does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyConfig {
-    /// [`TargetWindow`].
+    /// The paper's: one target window for all flows.
     TargetWindow(TargetWindowConfig),
-    /// [`ExplicitWindow`].
+    /// Explicit window adaptation: a window from the free space of the queue.
     ExplicitWindow(ExplicitWindowConfig),
-    /// [`AckDelay`], and whether its rate is still to come from the link.
+    /// Acknowledgements are held back while the queue is long.
     AckDelay(AckDelayConfig),
-    /// [`FairShare`].
+    /// Each active flow gets its share of the bandwidth-delay product.
     FairShare(FairShareConfig),
     /// `Nothing`: flows are followed and counted, no packet is changed or held. As text `none` alone, without parentheses.
     None,

@@ -20,7 +20,7 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// The parameters of [`ExplicitWindow`].
+/// The parameters of `ExplicitWindow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExplicitWindowConfig {
     /// The queue's length, in packets (B).
@@ -38,7 +38,7 @@ const UP: u64 = ONE / 8;
 
 /// Windows from the free space of the queue.
 #[derive(Clone, Debug)]
-pub struct ExplicitWindow {
+pub(crate) struct ExplicitWindow {
     config: ExplicitWindowConfig,
     /// In 65536ths.
     alpha: u64,

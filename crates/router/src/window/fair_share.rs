@@ -18,7 +18,7 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
-/// The parameters of [`FairShare`].
+/// The parameters of `FairShare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FairShareConfig {
     /// The link's rate, in bits per second; `None` until it is known which link.
@@ -33,7 +33,7 @@ pub struct FairShareConfig {
 
 /// An equal share for each flow.
 #[derive(Clone, Copy, Debug)]
-pub struct FairShare {
+pub(crate) struct FairShare {
     config: FairShareConfig,
     rate: NonZeroU64,
 }

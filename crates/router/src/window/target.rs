@@ -45,7 +45,7 @@ pub enum Rule {
     Section32,
 }
 
-/// The parameters of [`TargetWindow`].
+/// The parameters of `TargetWindow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TargetWindowConfig {
     /// Above it the target comes down (th_U).
@@ -97,7 +97,7 @@ impl TargetWindowConfig {
 
 /// The Target Window Modifier.
 #[derive(Clone, Debug)]
-pub struct TargetWindow {
+pub(crate) struct TargetWindow {
     config: TargetWindowConfig,
     target: u64,
     /// The arrivals above the upper threshold, in the unit of `halve_after`.

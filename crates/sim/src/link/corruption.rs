@@ -41,7 +41,7 @@ impl Corrupt {
 
 /// The damage to one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corruption {
+pub(crate) struct Corruption {
     /// Decides which bits: 64 random bits, for callers that would rather damage packets their own way.
     pub(crate) random: u64,
     /// How many bits are flipped.

@@ -5,10 +5,10 @@
 //! with shorter delays whole, and divides what hangs together then among the cores. It takes the first delay with which no core has much more than its share.
 //!
 //! A link can be cut if it has a delay, and if its queue drops at its tail: then it is known when a packet comes out of it as soon as it is sent. Another
-//! discipline decides later. Applications that have something in common stay together; see [`Bonds`].
+//! discipline decides later. Applications that have something in common stay together; see [`Bond`].
 
 use super::NodeId;
-use crate::traffic::{Bond, Bonds};
+use crate::traffic::Bond;
 use std::collections::BTreeMap;
 use std::fmt;
 use transom_tcp::time::Duration;
@@ -84,12 +84,12 @@ pub(super) fn divide(
     cores: usize,
     nodes: usize,
     joints: &[Joint],
-    bonds: &[(NodeId, Bonds)],
+    bonds: &[(NodeId, Option<Vec<Bond>>)],
 ) -> Result<Cut, Indivisible> {
     let mut together = Groups::new(nodes);
     let mut first_with: BTreeMap<Bond, u32> = BTreeMap::new();
     for (node, bonds) in bonds {
-        let Bonds::Known(bonds) = bonds else { return Err(Indivisible::Unknown(*node)) };
+        let Some(bonds) = bonds else { return Err(Indivisible::Unknown(*node)) };
         for bond in bonds {
             let first = *first_with.entry(*bond).or_insert(node.0);
             together.join(first, node.0);
@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn bonds_keep_nodes_together() {
         let joints = [joint(0, 1, 5), joint(1, 2, 5), joint(2, 3, 5)];
-        let known = |bond| Bonds::Known(vec![bond]);
+        let known = |bond| Some(vec![bond]);
         let bonds = [(NodeId(0), known(Bond::State(7))), (NodeId(3), known(Bond::State(7)))];
         let cut = divide(2, 4, &joints, &bonds).unwrap();
         assert_eq!(cut.part_of[0], cut.part_of[3]);
-        let unknown = [(NodeId(2), Bonds::Unknown)];
+        let unknown = [(NodeId(2), None)];
         assert_eq!(divide(2, 4, &joints, &unknown), Err(Indivisible::Unknown(NodeId(2))));
     }
 

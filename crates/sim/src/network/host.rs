@@ -44,8 +44,18 @@ pub(crate) struct Host {
 /// Takes the records of a host's event log, in their order.
 pub type LogReader = Box<dyn FnMut(&Encoded) + Send>;
 
+/// An application that is to run on a host.
+pub(super) struct Program {
+    pub(super) start: Instant,
+    pub(super) application: Box<dyn Application>,
+    /// The profile of its connections, if it is not the host's.
+    pub(super) profile: Option<Arc<Profile>>,
+}
+
 /// Which application has what on a host.
 struct Registry {
+    /// The profiles of applications that have their own.
+    profiles: Vec<Option<Arc<Profile>>>,
     connections: Map<ConnectionId, usize>,
     listeners: Map<ListenerId, usize>,
     /// When applications want to be called, in the order of asking.
@@ -65,6 +75,10 @@ impl Registry {
     fn call_at(&mut self, at: Instant, application: usize) {
         self.timers.push(Reverse((at, self.asked, application)));
         self.asked += 1;
+    }
+
+    fn profile_of(&self, application: usize) -> Option<Arc<Profile>> {
+        self.profiles.get(application).cloned().flatten()
     }
 }
 
@@ -93,15 +107,15 @@ impl Sockets for HostSockets<'_> {
         now: Instant,
         application: usize,
         remote: SocketAddr,
-        profile: Option<Arc<Profile>>,
     ) -> Option<ConnectionId> {
+        let profile = self.registry.profile_of(application);
         let id = self.stack.connect(now, None, remote, profile).ok()?;
         self.registry.connections.insert(id, application);
         Some(id)
     }
 
-    fn listen(&mut self, application: usize, port: u16, profile: Option<Arc<Profile>>) -> bool {
-        let config = ListenConfig::default().with_profile(profile);
+    fn listen(&mut self, application: usize, port: u16) -> bool {
+        let config = ListenConfig::default().with_profile(self.registry.profile_of(application));
         let listener = self.stack.listen(([0, 0, 0, 0], port).into(), config);
         listener.is_ok_and(|id| self.registry.listeners.insert(id, application).is_none())
     }
@@ -181,9 +195,10 @@ impl Host {
         (address, mtu): (Ipv4Addr, u32),
         routes: Routes,
         rng: Rng,
-        applications: Vec<(Instant, Box<dyn Application>)>,
+        programs: Vec<Program>,
     ) -> Self {
         let mut registry = Registry {
+            profiles: programs.iter().map(|program| program.profile.clone()).collect(),
             connections: Map::default(),
             listeners: Map::default(),
             timers: BinaryHeap::new(),
@@ -195,13 +210,13 @@ impl Host {
             rng,
             senders: Senders::default(),
         };
-        for (index, (start, _)) in applications.iter().enumerate() {
-            registry.call_at(*start, index);
+        for (index, program) in programs.iter().enumerate() {
+            registry.call_at(program.start, index);
         }
         Host {
             stack,
             routes,
-            applications: applications.into_iter().map(|(_, one)| Some(one)).collect(),
+            applications: programs.into_iter().map(|one| Some(one.application)).collect(),
             registry,
             pool: BufferPool::new(PAYLOAD_AT + mtu as usize, 64),
             spare: None,

@@ -21,7 +21,7 @@
 //! merge shows it. Observers of queues are called by the parts, each in its order.
 //!
 //! *The ledger.* Each part has one. They become one at the end of each run. Hosts whose applications write the same entries are in one part
-//! ([`Bonds`](crate::traffic::Bonds)).
+//! ([`Bond`](crate::traffic::Bond)).
 
 use super::agenda::{Entity, STEP};
 use super::host::LogReader;

@@ -6,14 +6,14 @@
 use super::control::Controlled;
 use super::division::{Cut, Division, Indivisible, Joint, divide};
 use super::gateway::Gateway;
-use super::host::Host;
+use super::host::{Host, Program};
 use super::part::{Node, Part};
 use super::several::{Place, Several};
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
 use crate::link::{LinkConfig, LinkConfigError, purpose};
 use crate::random::Streams;
-use crate::traffic::{Application, Bonds};
+use crate::traffic::{Application, Bond};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub struct Topology {
 enum Blueprint {
     Router,
     Gateway,
-    Host { config: HostConfig, applications: Vec<(Instant, Box<dyn Application>)> },
+    Host { config: HostConfig, programs: Vec<Program> },
 }
 
 impl std::fmt::Debug for Blueprint {
@@ -82,10 +82,10 @@ impl std::fmt::Debug for Blueprint {
         match self {
             Blueprint::Router => f.write_str("Router"),
             Blueprint::Gateway => f.write_str("Gateway"),
-            Blueprint::Host { config, applications } => f
+            Blueprint::Host { config, programs } => f
                 .debug_struct("Host")
                 .field("config", config)
-                .field("applications", &applications.len())
+                .field("programs", &programs.len())
                 .finish(),
         }
     }
@@ -99,7 +99,7 @@ impl Topology {
 
     /// Adds a host.
     pub fn host(&mut self, config: HostConfig) -> NodeId {
-        self.add(Blueprint::Host { config, applications: Vec::new() })
+        self.add(Blueprint::Host { config, programs: Vec::new() })
     }
 
     /// Adds a router, which forwards and does nothing else.
@@ -132,7 +132,7 @@ impl Topology {
         (LinkId(first), LinkId(first + 1))
     }
 
-    /// Runs an application on a host from `start` on.
+    /// Runs an application on a host from `start` on. Its connections have the host's profile.
     ///
     /// # Errors
     /// [`NetworkError::NotAHost`] if `host` is a router, a gateway or no node of this network.
@@ -142,9 +142,23 @@ impl Topology {
         start: Instant,
         application: Box<dyn Application>,
     ) -> Result<(), NetworkError> {
+        self.run_with(host, start, application, None)
+    }
+
+    /// Runs an application whose connections may have a profile of their own: those that it opens, and those that it accepts.
+    ///
+    /// # Errors
+    /// As [`Topology::run`].
+    pub fn run_with(
+        &mut self,
+        host: NodeId,
+        start: Instant,
+        application: Box<dyn Application>,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<(), NetworkError> {
         match self.nodes.get_mut(host.0 as usize) {
-            Some(Blueprint::Host { applications, .. }) => {
-                applications.push((start, application));
+            Some(Blueprint::Host { programs, .. }) => {
+                programs.push(Program { start, application, profile });
                 Ok(())
             }
             _ => Err(NetworkError::NotAHost(host)),
@@ -224,7 +238,7 @@ impl Topology {
                     number += 1;
                     Node::Gateway(Gateway::new(routes))
                 }
-                Blueprint::Host { config, applications } => {
+                Blueprint::Host { config, programs } => {
                     let stack = stack(&config, number, streams)?;
                     let rng = streams.rng(HOST_STREAMS + number as u64, 1);
                     let host = Host::new(
@@ -233,7 +247,7 @@ impl Topology {
                         (address_of(number), config.mtu),
                         routes,
                         rng,
-                        applications,
+                        programs,
                     );
                     number += 1;
                     Node::Host(number - 1, Box::new(host))
@@ -259,16 +273,21 @@ impl Topology {
     /// How to divide it.
     fn cut(&self, cores: usize) -> Result<Cut, Indivisible> {
         let streams = Streams::new(self.seed);
-        let mut bonds: Vec<(NodeId, Bonds)> = Vec::new();
+        let mut bonds: Vec<(NodeId, Option<Vec<Bond>>)> = Vec::new();
         for (index, node) in (0u32..).map(NodeId).zip(&self.nodes) {
             match node {
                 Blueprint::Router => {}
                 Blueprint::Gateway => return Err(Indivisible::Gateway),
-                Blueprint::Host { config, applications } => {
+                Blueprint::Host { config, programs } => {
                     if !config.profile.extensions.is_empty() {
                         return Err(Indivisible::Extensions(index));
                     }
-                    bonds.extend(applications.iter().map(|(_, one)| (index, one.bonds())));
+                    for Program { application, profile, .. } in programs {
+                        // Extensions of a profile may share state.
+                        let extended =
+                            profile.as_ref().is_some_and(|one| !one.extensions.is_empty());
+                        bonds.push((index, application.bonds().filter(|_| !extended)));
+                    }
                 }
             }
         }

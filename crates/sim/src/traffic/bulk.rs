@@ -1,11 +1,10 @@
 //! A transfer as fast as TCP allows.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
+use super::{Application, Bond, FlowId, Io};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::Instant;
-use transom_tcp::{Profile, Signal};
 
 /// How much to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,20 +23,14 @@ pub struct Bulk {
     flow: FlowId,
     remote: SocketAddr,
     amount: Amount,
-    profile: Option<Arc<Profile>>,
     sent: u64,
     connection: Option<ConnectionId>,
 }
 
 impl Bulk {
-    /// A transfer to `remote`, over a connection with the host's own profile.
+    /// A transfer to `remote`.
     pub fn new(flow: FlowId, remote: SocketAddr, amount: Amount) -> Self {
-        Bulk { flow, remote, amount, profile: None, sent: 0, connection: None }
-    }
-
-    /// The same with a profile of its own.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Bulk { profile: Some(profile), ..self }
+        Bulk { flow, remote, amount, sent: 0, connection: None }
     }
 
     fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -60,7 +53,7 @@ impl Application for Bulk {
         if let Some(id) = self.connection {
             return self.fill(io, id);
         }
-        self.connection = io.connect(self.remote, self.profile.clone());
+        self.connection = io.connect(self.remote);
         if let Some(id) = self.connection {
             io.transfer_begins(self.flow, id);
         }
@@ -80,7 +73,7 @@ impl Application for Bulk {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Sends(self.flow)])
     }
 }

@@ -1,6 +1,6 @@
 //! UDP that heeds nothing: on for a while, off for a while.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
+use super::{Application, Bond, FlowId, Io};
 use crate::random::Draw;
 use crate::units::Rate;
 use std::net::SocketAddrV4;
@@ -66,8 +66,8 @@ impl Application for OnOff {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Sends(self.flow)], None)
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Sends(self.flow)])
     }
 }
 
@@ -99,7 +99,7 @@ impl Application for DatagramSink {
         flow.finished = Some(now);
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Receives(self.flow)], None)
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Receives(self.flow)])
     }
 }

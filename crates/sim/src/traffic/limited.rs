@@ -1,12 +1,11 @@
 //! A stream whose application has only so much to say.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
+use super::{Application, Bond, FlowId, Io};
 use crate::units::Rate;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Profile, Signal};
 
 /// Writes a chunk at regular intervals, as a codec does. Data for which there is no room waits.
 #[derive(Debug)]
@@ -16,7 +15,6 @@ pub struct Limited {
     chunk: u64,
     interval: Duration,
     stop: Instant,
-    profile: Option<Arc<Profile>>,
     connection: Option<ConnectionId>,
     /// Said and not yet written.
     backlog: u64,
@@ -27,12 +25,7 @@ impl Limited {
     pub fn new(flow: FlowId, remote: SocketAddr, rate: Rate, chunk: u64, stop: Instant) -> Self {
         let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
         let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
-        Limited { flow, remote, chunk, interval, stop, profile: None, connection: None, backlog: 0 }
-    }
-
-    /// The same over a connection with a profile of its own.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Limited { profile: Some(profile), ..self }
+        Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 }
     }
 
     fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -50,7 +43,7 @@ impl Application for Limited {
         match self.connection {
             None if now >= self.stop => return,
             None => {
-                self.connection = io.connect(self.remote, self.profile.clone());
+                self.connection = io.connect(self.remote);
                 if let Some(id) = self.connection {
                     io.transfer_begins(self.flow, id);
                 }
@@ -78,7 +71,7 @@ impl Application for Limited {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Sends(self.flow)])
     }
 }

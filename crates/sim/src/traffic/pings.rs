@@ -2,7 +2,7 @@
 //!
 //! Datagrams have no contents here. So the size of one says which it is: the sizes of pings in a row differ, and an answer has the size of its question.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
+use super::{Application, Bond, FlowId, Io};
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use transom_tcp::time::{Duration, Instant};
@@ -74,9 +74,9 @@ impl Application for Pings {
         flow.finished = Some(now);
     }
 
-    fn bonds(&self) -> Bonds {
+    fn bonds(&self) -> Option<Vec<Bond>> {
         let bonds = vec![Bond::Sends(self.flow), Bond::Receives(self.flow)];
-        Bonds::with_profile(bonds, None)
+        Some(bonds)
     }
 }
 
@@ -104,7 +104,7 @@ impl Application for Echo {
         io.send_datagram(self.port, self.remote, u16::try_from(payload).unwrap_or(u16::MAX));
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(Vec::new(), None)
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(Vec::new())
     }
 }

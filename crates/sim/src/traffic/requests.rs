@@ -3,15 +3,15 @@
 //! How large a request and its response are is drawn where the request is made. The other end is told beside the network
 //! ([`Plan`]), as a real server reads it in the request.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
+use super::{Application, Bond, FlowId, Io};
 use crate::network::host::Map;
 use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Profile, Signal};
 
 /// A request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +73,12 @@ struct Fetch {
 
 /// The asking end. Each exchange counts as a completed transfer, from the request to the last byte of the response.
 #[derive(Debug)]
-pub struct Requests {
+struct Requests {
     flow: FlowId,
     remote: SocketAddr,
     exchange: Exchange,
     pattern: Pattern,
     plan: Plan,
-    profile: Option<Arc<Profile>>,
     stop: Instant,
     /// The connections in the order in which they were opened, with what each is waiting for.
     fetches: Vec<(ConnectionId, Option<Fetch>)>,
@@ -95,7 +94,7 @@ pub fn requests(
     exchange: Exchange,
     pattern: Pattern,
     stop: Instant,
-) -> (Requests, Responder) {
+) -> (Box<dyn Application>, Box<dyn Application>) {
     let plan = Plan::default();
     let client = Requests {
         flow,
@@ -103,25 +102,18 @@ pub fn requests(
         exchange,
         pattern,
         plan: plan.clone(),
-        profile: None,
         stop,
         fetches: Vec::new(),
         left: 0,
         begun: false,
     };
-    let server =
-        Responder { flow, port: remote.port(), plan, profile: None, pending: Map::default() };
-    (client, server)
+    let server = Responder { flow, port: remote.port(), plan, pending: Map::default() };
+    (Box::new(client), Box::new(server))
 }
 
 impl Requests {
-    /// The same over connections with a profile of their own.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Requests { profile: Some(profile), ..self }
-    }
-
     fn open(&mut self, io: &mut Io<'_>) {
-        let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
+        let Some(id) = io.connect(self.remote) else { return };
         self.fetches.push((id, None));
         let now = io.now();
         io.ledger().flow(self.flow).started.get_or_insert(now);
@@ -245,29 +237,22 @@ impl Application for Requests {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        let bonds = vec![self.plan.bond(), Bond::Receives(self.flow)];
-        Bonds::with_profile(bonds, self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![self.plan.bond(), Bond::Receives(self.flow)])
     }
 }
 
 /// The answering end.
 #[derive(Debug)]
-pub struct Responder {
+struct Responder {
     flow: FlowId,
     port: u16,
     plan: Plan,
-    profile: Option<Arc<Profile>>,
     /// Of each connection: its client, what has come of its next request, and what is owed.
     pending: Map<ConnectionId, (SocketAddr, u64, u64)>,
 }
 
 impl Responder {
-    /// The same with a profile of its own for what it accepts.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Responder { profile: Some(profile), ..self }
-    }
-
     fn serve(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         let taken = io.read(id);
         let Some((client, come, owed)) = self.pending.get_mut(&id) else { return };
@@ -293,7 +278,7 @@ impl Responder {
 impl Application for Responder {
     fn on_timer(&mut self, io: &mut Io<'_>) {
         // If somebody else listens there already, nothing will be answered, and the ledger shows it.
-        io.listen(self.port, self.profile.clone());
+        io.listen(self.port);
         io.sends_from(self.flow, self.port);
     }
 
@@ -311,8 +296,7 @@ impl Application for Responder {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        let bonds = vec![self.plan.bond(), Bond::Sends(self.flow)];
-        Bonds::with_profile(bonds, self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![self.plan.bond(), Bond::Sends(self.flow)])
     }
 }

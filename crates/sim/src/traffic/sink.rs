@@ -1,27 +1,20 @@
 //! An application that takes whatever comes.
 
-use super::{Application, Bond, Bonds, FlowId, Io};
-use std::sync::Arc;
+use super::{Application, Bond, FlowId, Io};
 use transom_stack::ConnectionId;
-use transom_tcp::{Profile, Signal};
+use transom_tcp::Signal;
 
 /// Listens at a port, reads everything, and closes when the other end has.
 #[derive(Clone, Debug)]
 pub struct Sink {
     flow: FlowId,
     port: u16,
-    profile: Option<Arc<Profile>>,
 }
 
 impl Sink {
     /// A sink for `flow` at `port`.
     pub fn new(flow: FlowId, port: u16) -> Self {
-        Sink { flow, port, profile: None }
-    }
-
-    /// The same with a profile of its own for what it accepts.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Sink { profile: Some(profile), ..self }
+        Sink { flow, port }
     }
 
     fn drain(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -43,7 +36,7 @@ impl Sink {
 impl Application for Sink {
     fn on_timer(&mut self, io: &mut Io<'_>) {
         // If somebody else listens there already, nothing will be delivered, and the ledger shows it.
-        io.listen(self.port, self.profile.clone());
+        io.listen(self.port);
     }
 
     fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -56,7 +49,7 @@ impl Application for Sink {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Receives(self.flow)], self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Receives(self.flow)])
     }
 }

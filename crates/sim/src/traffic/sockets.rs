@@ -4,9 +4,7 @@ use crate::network::NodeId;
 use crate::random::Rng;
 use crate::traffic::{FlowId, Ledger};
 use std::net::{SocketAddr, SocketAddrV4};
-use std::sync::Arc;
 use transom_stack::ConnectionId;
-use transom_tcp::Profile;
 use transom_tcp::time::Instant;
 
 /// The result of reading.
@@ -49,17 +47,16 @@ pub trait Sockets {
     /// Has an application called at `at`.
     fn call_at(&mut self, at: Instant, application: usize);
 
-    /// Begins to connect. `None` if it cannot even begin. A profile is for hosts that have one.
+    /// Begins to connect. `None` if it cannot even begin.
     fn connect(
         &mut self,
         now: Instant,
         application: usize,
         remote: SocketAddr,
-        profile: Option<Arc<Profile>>,
     ) -> Option<ConnectionId>;
 
     /// Listens at a port; false if it is taken.
-    fn listen(&mut self, application: usize, port: u16, profile: Option<Arc<Profile>>) -> bool;
+    fn listen(&mut self, application: usize, port: u16) -> bool;
 
     /// This end of a connection.
     fn local_address(&self, id: ConnectionId) -> Option<SocketAddr>;

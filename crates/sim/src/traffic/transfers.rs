@@ -1,13 +1,12 @@
 //! Many transfers, a connection for each.
 
 use super::schedule::Next;
-use super::{Application, Bond, Bonds, FlowId, Io, Schedule};
+use super::{Application, Bond, FlowId, Io, Schedule};
 use crate::network::host::Map;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use transom_stack::ConnectionId;
+use transom_tcp::Signal;
 use transom_tcp::time::Instant;
-use transom_tcp::{Profile, Signal};
 
 /// Sends what a [`Schedule`] says to one receiver.
 #[derive(Debug)]
@@ -15,7 +14,6 @@ pub struct Transfers {
     flow: FlowId,
     remote: SocketAddr,
     schedule: Schedule,
-    profile: Option<Arc<Profile>>,
     /// No transfer begins at this time or later.
     stop: Instant,
     began: Option<Instant>,
@@ -27,29 +25,18 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Transfers to `remote` over connections with the host's own profile.
-    pub fn new(flow: FlowId, remote: SocketAddr, schedule: Schedule) -> Self {
+    /// Transfers to `remote`; none begins at `stop` or later.
+    pub fn new(flow: FlowId, remote: SocketAddr, schedule: Schedule, stop: Instant) -> Self {
         Transfers {
             flow,
             remote,
             schedule,
-            profile: None,
-            stop: Instant::FAR_FUTURE,
+            stop,
             began: None,
             count: 0,
             next: None,
             left: Map::default(),
         }
-    }
-
-    /// The same with a profile of its own.
-    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
-        Transfers { profile: Some(profile), ..self }
-    }
-
-    /// The same, with no transfer beginning at `stop` or later.
-    pub fn until(self, stop: Instant) -> Self {
-        Transfers { stop, ..self }
     }
 
     /// Decides about the next transfer, the last one having begun or ended now.
@@ -65,7 +52,7 @@ impl Transfers {
 
     fn begin(&mut self, io: &mut Io<'_>, bytes: u64) {
         self.count += 1;
-        let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
+        let Some(id) = io.connect(self.remote) else { return };
         io.transfer_begins(self.flow, id);
         self.left.insert(id, bytes);
     }
@@ -113,7 +100,7 @@ impl Application for Transfers {
         }
     }
 
-    fn bonds(&self) -> Bonds {
-        Bonds::with_profile(vec![Bond::Sends(self.flow)], self.profile.as_ref())
+    fn bonds(&self) -> Option<Vec<Bond>> {
+        Some(vec![Bond::Sends(self.flow)])
     }
 }

@@ -95,7 +95,7 @@ impl Bases {
     pub(super) fn new(file: Option<&Path>) -> anyhow::Result<Bases> {
         let mut all = Vec::new();
         if let Some(path) = file {
-            let scenario = Scenario::load(path)?;
+            let scenario = Scenario::load(path, None)?;
             let name = path.display();
             let text =
                 std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;

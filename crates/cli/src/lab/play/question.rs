@@ -42,10 +42,7 @@ impl Question {
         let changes = changes.map_err(|error| error.to_string())?;
         let text = apply(&base.text, &changes).map_err(|error| error.to_string())?;
         let form = value(pairs, "form").filter(|form| !form.is_empty());
-        let scenario = match &base.directory {
-            Some(directory) => Scenario::parse_beside("scenario.toml", &text, directory, form),
-            None => Scenario::parse_form("scenario.toml", &text, form),
-        };
+        let scenario = Scenario::read("scenario.toml", &text, base.directory.as_deref(), form);
         let scenario = scenario.map_err(|errors| problems(&errors))?;
         let point = number(pairs, "point")?.unwrap_or(1_usize);
         let variant = point.checked_sub(1).and_then(|number| scenario.point(number));

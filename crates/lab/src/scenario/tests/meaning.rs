@@ -288,12 +288,12 @@ fn traces_are_read_and_part_of_the_identity() {
     let file = directory.path().join("test.toml");
     let text = minimal("").replace("kind = \"bulk\"", "kind = \"trace\"\nfile = \"web.csv\"");
     std::fs::write(&file, &text).unwrap();
-    let said = Scenario::load(&file).unwrap_err().to_string();
+    let said = Scenario::load(&file, None).unwrap_err().to_string();
     assert!(said.contains("web.csv cannot be read") && said.contains(":16:8"), "{said}");
     let trace = directory.path().join("web.csv");
     let id = |content: &str| {
         std::fs::write(&trace, content).unwrap();
-        let scenario = Scenario::load(&file).unwrap();
+        let scenario = Scenario::load(&file, None).unwrap();
         scenario.sweep().next().unwrap().resolved.id(1, "1")
     };
     assert_ne!(id("# s, bytes\n0, 100\n1.5, 200\n"), id("0,100\n1.5,201\n"));
@@ -309,7 +309,7 @@ fn traces_are_read_and_part_of_the_identity() {
         ("\n", "has no entries"),
     ] {
         std::fs::write(&trace, content).unwrap();
-        let said = Scenario::load(&file).unwrap_err().to_string();
+        let said = Scenario::load(&file, None).unwrap_err().to_string();
         assert!(said.contains(message), "{said}");
     }
 }

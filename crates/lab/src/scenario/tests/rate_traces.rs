@@ -10,7 +10,7 @@ fn load(link: &str, trace: &str) -> Result<Resolved, String> {
     let file = directory.path().join("test.toml");
     let text = minimal("").replace("rate = \"10Mbit/s\"\n", &format!("{link}\n"));
     std::fs::write(&file, text).unwrap();
-    let scenario = Scenario::load(&file).map_err(|errors| errors.to_string())?;
+    let scenario = Scenario::load(&file, None).map_err(|errors| errors.to_string())?;
     Ok(scenario.sweep().next().unwrap().resolved)
 }
 
@@ -33,7 +33,7 @@ fn a_trace_is_part_of_the_identity_and_of_the_canonical_form() {
         std::fs::write(directory.path().join("cellular.trace"), content).unwrap();
         let file = directory.path().join("test.toml");
         std::fs::write(&file, &canonical).unwrap();
-        match Scenario::load(&file) {
+        match Scenario::load(&file, None) {
             Ok(scenario) if agrees => assert_eq!(scenario.sweep().next().unwrap().resolved, one),
             Err(errors) if !agrees => {
                 assert!(errors.to_string().contains("the file's SHA-256 is "), "{errors}");

@@ -3,7 +3,7 @@
 use super::*;
 
 fn in_form(more: &str, form: Option<&str>) -> Scenario {
-    Scenario::parse_form("test.toml", &minimal(more), form)
+    Scenario::read("test.toml", &minimal(more), None, form)
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
@@ -54,7 +54,7 @@ fn all_forms_are_checked_and_each_mistake_is_shown_where_it_is() {
     );
     assert!(wrong("[forms.quick]\nforms.other = {}").contains("has no [forms] of its own"));
     assert!(wrong("[forms]\nquick = 3").contains("a table"));
-    let text = Scenario::parse_form("t", &minimal("[forms.quick]"), Some("quik")).unwrap_err();
+    let text = Scenario::read("t", &minimal("[forms.quick]"), None, Some("quik")).unwrap_err();
     assert!(text.to_string().contains("did you mean `quick`?"), "{text}");
 }
 

@@ -246,3 +246,24 @@ fn a_parameter_that_cannot_be_set_changes_nothing() {
     config.set("gentle", "true").unwrap();
     assert_eq!(config, read("red(min=30kB, max=60kB, gentle)"));
 }
+
+/// The table in the documentation names the parameters that there are.
+#[test]
+fn the_table_has_every_parameter() {
+    let names =
+        ["drop-tail", "drop-head", "red", "codel", "pie", "fq-codel", "dualpi2", "cake", "fq"];
+    for name in names {
+        let ConfigError::Argument(ArgumentError::Unknown { known, .. }) =
+            refused(&std::format!("{name}(nothing)"))
+        else {
+            panic!("{name} has a parameter `nothing`");
+        };
+        let named = |line: &&str| line.contains(&std::format!("`{name}`"));
+        let mut rows =
+            include_str!("../config.rs").lines().filter(|line| line.starts_with("/// | "));
+        let row = rows.find(named).unwrap_or_else(|| panic!("{name} is not in the table"));
+        for parameter in known {
+            assert!(row.contains(&std::format!("`{parameter}`")), "{name}: {parameter}");
+        }
+    }
+}

@@ -187,3 +187,22 @@ fn bounds_of_a_control() {
     assert!(refused(|config| config.flows = u32::MAX).contains("at most 16777216 flows"));
     assert!(refused(|config| config.mss = 0).contains("`mss` must be above zero"));
 }
+
+/// The table in the documentation names the parameters that there are.
+#[test]
+fn the_table_has_every_parameter() {
+    for name in ["target-window", "explicit-window", "ack-delay", "fair-share"] {
+        let ControlConfigError::Argument(ArgumentError::Unknown { known, .. }) =
+            refused(&std::format!("{name}(nothing)"))
+        else {
+            panic!("{name} has a parameter `nothing`");
+        };
+        let named = |line: &&str| line.contains(&std::format!("`{name}`"));
+        let mut rows =
+            include_str!("../config.rs").lines().filter(|line| line.starts_with("/// | "));
+        let row = rows.find(named).unwrap_or_else(|| panic!("{name} is not in the table"));
+        for parameter in known {
+            assert!(row.contains(&std::format!("`{parameter}`")), "{name}: {parameter}");
+        }
+    }
+}

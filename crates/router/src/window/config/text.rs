@@ -169,7 +169,7 @@ impl FromStr for PolicyConfig {
         let (name, arguments) = text::call(given).ok_or_else(not_a_policy)?;
         let (mut config, needed) = unset(name).ok_or_else(not_a_policy)?;
         let policy = config.name();
-        let seen = config.set_all(arguments, None)?;
+        let seen = config.set_all(arguments, false)?;
         if let Some((parameter, example)) = needed.iter().find(|(name, _)| !seen.contains(name)) {
             return Err(ControlConfigError::Missing { policy, parameter, example });
         }

@@ -11,7 +11,7 @@ fn scenario(more: &str, form: Option<&str>) -> Scenario {
          [[flows]]\nname = \"flow\"\nfrom = \"a\"\nto = \"b\"\nkind = \"bulk\"\n\
          [forms.quick.scenario]\nduration = \"2s\"\n{more}"
     );
-    Scenario::parse_form("test.toml", &text, form).unwrap_or_else(|errors| panic!("{errors}"))
+    Scenario::read("test.toml", &text, None, form).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 fn mode(path: &Path) -> u32 {
