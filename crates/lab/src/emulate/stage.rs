@@ -20,10 +20,8 @@ use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
 use super::{EmulateError, EmulateOptions, Emulation};
-use crate::run::build::{Built, Change, KernelHosts, build_with};
-use crate::run::capture::Captures;
-use crate::run::event_log::EventLogs;
-use crate::run::{Observations, Progress};
+use crate::run::build::{Built, Change, KernelHosts, build};
+use crate::run::{Files, Observations, Progress};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
 
 /// From when everything is ready until the run begins.
@@ -35,8 +33,7 @@ const DATAGRAM_HEADERS: u64 = transom_sim::traffic::DATAGRAM_HEADERS as u64;
 pub(super) struct Stage<'a> {
     scenario: &'a Resolved,
     built: Built,
-    captures: Captures,
-    logs: EventLogs,
+    files: Files,
     hosts: Vec<KernelHost>,
     programs: Programs,
     driver: Driver,
@@ -52,9 +49,8 @@ impl<'a> Stage<'a> {
     ) -> Result<Self, EmulateError> {
         check(scenario)?;
         let outside = KernelHosts::Outside;
-        let mut built = build_with(scenario, seed, options.directory, outside, change)?;
-        let captures = Captures::begin(scenario, &mut built, options.output)?;
-        let logs = EventLogs::begin(&mut built, options.output)?;
+        let mut built = build(scenario, seed, options.directory, outside, change)?;
+        let files = Files::begin(scenario, &mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;
         let outside = std::mem::take(&mut built.outside);
         let mut hosts = Vec::new();
@@ -94,7 +90,7 @@ impl<'a> Stage<'a> {
         let senders = std::mem::take(&mut built.senders);
         let driver = Driver::new(clock, interfaces, workers, observer, senders)
             .map_err(|source| EmulateError::System { what: "wait for packets", source })?;
-        Ok(Stage { scenario, built, captures, logs, hosts, programs, driver })
+        Ok(Stage { scenario, built, files, hosts, programs, driver })
     }
 
     /// The hosts' namespaces, in the order of their names.
@@ -117,7 +113,7 @@ impl<'a> Stage<'a> {
         if !complete {
             return Ok(None);
         }
-        let lost = [self.captures.finish(), self.logs.finish()].concat();
+        let lost = self.files.finish();
         let Driver { interfaces, workers, lags, .. } = &mut self.driver;
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);
