@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use rustix::event::Timespec;
 use rustix::time::{ClockId, clock_gettime};
 use transom_device::namespace::Namespace;
 use transom_sim::measure::Recorder;
@@ -19,7 +18,7 @@ use super::host_interface::HostInterface;
 use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
-use super::{EmulateError, EmulateOptions, Emulation};
+use super::{EmulateError, EmulateOptions, Emulation, system};
 use crate::run::build::{Built, Change, KernelHosts, build};
 use crate::run::{Files, Observations, Progress};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
@@ -89,7 +88,7 @@ impl<'a> Stage<'a> {
         let _ = running.set(clock);
         let senders = std::mem::take(&mut built.senders);
         let driver = Driver::new(clock, interfaces, workers, observer, senders)
-            .map_err(|source| EmulateError::System { what: "wait for packets", source })?;
+            .map_err(system("cannot wait for packets"))?;
         Ok(Stage { scenario, built, files, hosts, programs, driver })
     }
 
@@ -108,7 +107,8 @@ impl<'a> Stage<'a> {
         let end = Instant::ZERO + header.duration.0;
         let cpu_before = clock_gettime(ClockId::ThreadCPUTime);
         let complete = self.driver.run(&mut self.built.network, &mut recorder, end, progress)?;
-        let cpu = elapsed(cpu_before, clock_gettime(ClockId::ThreadCPUTime));
+        let cpu = clock_gettime(ClockId::ThreadCPUTime) - cpu_before;
+        let cpu = std::time::Duration::try_from(cpu).unwrap_or_default();
         let programs = self.programs.end();
         if !complete {
             return Ok(None);
@@ -144,18 +144,12 @@ fn check(scenario: &Resolved) -> Result<(), EmulateError> {
             _ => continue,
         };
         if host.kind == HostKind::Kernel && payload + DATAGRAM_HEADERS > host.mtu.into() {
-            return Err(EmulateError::Datagrams {
-                flow: flow.name.clone(),
-                payload,
-                host: flow.from.clone(),
-                mtu: host.mtu,
-            });
+            let (from, mtu) = (&flow.from, host.mtu);
+            let what = format!(
+                "datagrams of {payload} bytes do not fit into the {mtu} bytes that host {from} can send at once"
+            );
+            return Err(EmulateError::Flow { flow: flow.name.clone(), what });
         }
     }
     Ok(())
-}
-
-fn elapsed(before: Timespec, after: Timespec) -> Duration {
-    let nanos = |time: Timespec| time.tv_sec as i128 * 1_000_000_000 + i128::from(time.tv_nsec);
-    Duration::from_nanos(u64::try_from(nanos(after) - nanos(before)).unwrap_or(0))
 }
