@@ -10,9 +10,9 @@ use std::fmt;
 use std::path::Path;
 
 use crate::emulate::{EmulateError, EmulateOptions, Fidelity, emulate, measured_delays};
-use crate::run::Observations;
+use crate::run::{Observations, numbers};
 use crate::scenario::{Resolved, Scenario};
-use transom_sim::measure::{per_second, percentile};
+use transom_sim::measure::percentile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The rate of the link that is measured.
@@ -190,15 +190,8 @@ fn transfer(
 /// Bits per second that the application got after the warm-up, and packets per second.
 fn seen(scenario: &Resolved, seen: &Observations) -> (f64, f64) {
     let begin = Instant::ZERO + scenario.scenario.warm_up.0;
-    let goodput: f64 = seen
-        .flows
-        .iter()
-        .filter_map(|flow| {
-            let first = flow.samples.iter().find(|one| one.at >= begin)?;
-            let last = flow.samples.last()?;
-            Some(per_second(last.delivered - first.delivered, last.at.since(first.at)))
-        })
-        .sum();
+    let mut numbers = numbers(scenario, seen).into_iter();
+    let goodput = numbers.find(|one| one.name == "goodput_bps").and_then(|one| one.value);
     let time =
         scenario.scenario.duration.0.as_secs_f64() - scenario.scenario.warm_up.0.as_secs_f64();
     let packets: u64 = seen
@@ -210,7 +203,7 @@ fn seen(scenario: &Resolved, seen: &Observations) -> (f64, f64) {
             Some(last.counters.delivered.packets - first.counters.delivered.packets)
         })
         .sum();
-    (goodput, packets as f64 / time)
+    (goodput.unwrap_or(0.0), packets as f64 / time)
 }
 
 /// How many flows share a link whose rate is measured.

@@ -16,6 +16,7 @@
 //! It takes the right to make network namespaces: root's, or an ordinary user's in a user namespace of their own
 //! ([`transom_device::namespace::enter_user_namespace`]).
 
+mod beside;
 mod clock;
 mod delay;
 mod distance;
@@ -34,12 +35,11 @@ mod timers;
 mod wait;
 mod worker;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
 
-use transom_device::interface::InterfaceError;
-use transom_device::namespace::NamespaceError;
-use transom_device::tun::TunError;
+use transom_device::namespace::{Namespace, NamespaceError};
 use transom_tcp::Profile;
 
 use crate::run::{Observations, Progress, RunError};
@@ -59,95 +59,30 @@ pub enum EmulateError {
     Run(#[from] RunError),
     /// The system gives no network namespace.
     #[error("cannot make a network namespace for a host with the kernel's TCP")]
-    Namespace(#[source] NamespaceError),
-    /// No interface for a host.
-    #[error("cannot make an interface for host {host}")]
-    Interface {
-        /// The host.
-        host: Name,
-        /// Why.
-        source: TunError,
-    },
-    /// A kernel parameter was not accepted.
-    #[error("the kernel parameter {parameter} of host {host} cannot be set")]
-    Parameter {
-        /// The parameter.
-        parameter: String,
-        /// The host.
-        host: Name,
-        /// Why.
-        source: io::Error,
-    },
-    /// The kernel has not the congestion control that a host is to have.
-    #[error("host {host} cannot have {congestion}: the kernel has {available}")]
-    Congestion {
-        /// The host.
-        host: Name,
-        /// The configured congestion control.
-        congestion: &'static str,
-        /// The available ones.
-        available: String,
-        /// Why.
-        source: InterfaceError,
-    },
-    /// A program that is not there.
-    #[error("flow {flow}: there is no program {program}")]
-    NoProgram {
+    Namespace(#[from] NamespaceError),
+    /// Something about a flow that cannot be, such as a program that is not there or does not listen.
+    #[error("flow {flow}: {what}")]
+    Flow {
         /// The flow.
         flow: Name,
-        /// The program's name.
-        program: String,
-    },
-    /// A program that the system does not start.
-    #[error("cannot start {}", .program.display())]
-    Start {
-        /// The program's file.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A server does not listen at its port.
-    #[error("flow {flow}: {} does not listen at port {port}: {how}", .program.display())]
-    Silent {
-        /// The flow.
-        flow: Name,
-        /// The program's file.
-        program: PathBuf,
-        /// The port.
-        port: u16,
-        /// The actual event.
-        how: String,
-    },
-    /// A file for what a program writes.
-    #[error("cannot write {}", .path.display())]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Datagrams that would have to be cut into fragments.
-    #[error(
-        "flow {flow}: datagrams of {payload} bytes do not fit into the {mtu} bytes that host {host} can send at once"
-    )]
-    Datagrams {
-        /// The flow.
-        flow: Name,
-        /// Bytes of payload.
-        payload: u64,
-        /// The host that is to send them.
-        host: Name,
-        /// The longest IP packet it sends.
-        mtu: u32,
+        /// What is wrong.
+        what: String,
     },
     /// Something else that the system refused.
-    #[error("cannot {what}")]
+    #[error("{what}")]
     System {
-        /// The action that failed.
-        what: &'static str,
+        /// What cannot be done, and with what.
+        what: String,
         /// Why.
-        source: io::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
+}
+
+/// The error of something that the system refused. For [`Result::map_err`].
+fn system<E: Into<Box<dyn Error + Send + Sync>>>(
+    what: impl fmt::Display,
+) -> impl FnOnce(E) -> EmulateError {
+    move |source| EmulateError::System { what: what.to_string(), source: source.into() }
 }
 
 /// How to emulate.
@@ -203,7 +138,7 @@ pub fn emulate_with(
 /// # Errors
 /// [`EmulateError::Namespace`].
 pub fn permitted() -> Result<(), EmulateError> {
-    host::permitted().map_err(EmulateError::Namespace)
+    Ok(Namespace::new().map(drop)?)
 }
 
 #[cfg(test)]

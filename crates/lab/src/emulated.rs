@@ -14,7 +14,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::event::epoll;
 use rustix::time::{
@@ -25,9 +25,11 @@ use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
 use transom_sim::Streams;
 use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver};
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxOffload, Segmenter};
+
+use crate::lock;
 
 /// The longest super-segment from the stack, in bytes: the largest value of an IPv4 length field.
 const LONGEST_SUPER_SEGMENT: usize = 65_535;
@@ -120,11 +122,6 @@ fn send(link: &mut LinkModel<Carried>, now: Instant, carried: Carried) {
     link.send_of(now, carried, len, (ecn, flow));
 }
 
-fn lock(path: &Mutex<Path>) -> MutexGuard<'_, Path> {
-    // A panicking observer leaves a link that is whole but for that observer's own sample.
-    path.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The source of time.
 type Clock = Box<dyn FnMut() -> Instant + Send>;
 
@@ -179,15 +176,12 @@ impl<D: Device> Emulated<D> {
         self
     }
 
-    /// Calls `observer` for each change of the egress link's queue, at the latest when the next packet passes.
-    pub fn observe_egress_queue(self, observer: QueueObserver) -> Self {
-        lock(&self.path).egress.observe_queue(observer);
-        self
-    }
-
-    /// The same for the ingress link's queue.
-    pub fn observe_ingress_queue(self, observer: QueueObserver) -> Self {
-        lock(&self.path).ingress.observe_queue(observer);
+    /// Calls an observer for each change of a link's queue, at the latest when the next packet passes: the egress link's and the ingress link's.
+    pub fn observe_queues(self, [egress, ingress]: [QueueObserver; 2]) -> Self {
+        let mut path = lock(&self.path);
+        path.egress.observe_queue(egress);
+        path.ingress.observe_queue(ingress);
+        drop(path);
         self
     }
 
@@ -360,19 +354,12 @@ impl Wake {
         if self.set_for == due {
             return Ok(());
         }
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let it_value = match due {
-            None => zero,
-            Some(due) => {
-                // Zero would stop the timer. An event that is due already must wake at once.
-                let nanos = due.since(now).as_nanos().max(1);
-                Timespec {
-                    tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-                    tv_nsec: (nanos % 1_000_000_000) as _,
-                }
-            }
-        };
-        let setting = Itimerspec { it_interval: zero, it_value };
+        let it_value = due.map_or(Ok(Timespec::default()), |due| {
+            // Zero would stop the timer. An event that is due already must wake at once.
+            let left = due.since(now).max(Duration::from_nanos(1));
+            std::time::Duration::from(left).try_into().map_err(io::Error::other)
+        })?;
+        let setting = Itimerspec { it_interval: Timespec::default(), it_value };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting)?;
         self.set_for = due;
         Ok(())

@@ -41,7 +41,14 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};
+
+/// Locks a mutex. What it guards is whole, whoever panicked.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Which program this is: its version, and a hash of the sources that decide what a run gives. Part of every run's identity.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TRANSOM_SOURCES"));

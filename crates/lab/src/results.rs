@@ -44,7 +44,7 @@ mod tables;
 pub use arrays::{Array, Arrays, Cells, arrays};
 pub use error::StoreError;
 pub use manifest::{Compared, FileEntry, Manifest, State};
-pub use merge::{MergeError, Merged, merge};
+pub use merge::{MergeError, merge};
 pub use pending::{Pending, Run};
 pub use plan::{Choice, Plan, PlannedRun, Point, Shard, ShardError};
 pub use store::{Entry, Found, Store};

@@ -4,18 +4,16 @@
 //! series and totals, all integers, the same on every machine. [`judge()`] compares them with the bands that the scenario expects.
 
 pub(crate) mod build;
-pub(crate) mod capture;
+mod capture;
 mod companion;
-pub(crate) mod event_log;
-pub(crate) mod judge;
+mod event_log;
+mod judge;
 mod numbers;
 mod observations;
 mod unfinished;
 
 use crate::scenario::{Name, Resolved};
-use build::{KernelHosts, build_with};
-use capture::Captures;
-use event_log::EventLogs;
+use build::{KernelHosts, build};
 use std::path::{Path, PathBuf};
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
@@ -26,6 +24,7 @@ pub use judge::{Judgement, compare, course, judge};
 pub use numbers::Number;
 pub(crate) use numbers::numbers;
 pub use observations::{FlowObservations, LinkObservations, Observations};
+pub(crate) use unfinished::Files;
 
 /// The number of progress reports of a run.
 const STEPS: u64 = 200;
@@ -119,13 +118,10 @@ pub fn simulate_with(
     mut progress: impl FnMut(Progress<'_>) -> bool,
 ) -> Result<Option<Observations>, RunError> {
     let SimulateOptions { directory, captures } = options;
-    let mut built = build_with(scenario, seed, directory, KernelHosts::Refused, change)?;
-    let (captures, logs) = match captures {
-        Some(directory) => (
-            Captures::begin(scenario, &mut built, directory)?,
-            EventLogs::begin(&mut built, directory)?,
-        ),
-        None => Default::default(),
+    let mut built = build(scenario, seed, directory, KernelHosts::Refused, change)?;
+    let files = match captures {
+        Some(directory) => Files::begin(scenario, &mut built, directory)?,
+        None => Files::default(),
     };
     let mut recorder = Recorder::new(scenario.scenario.sample_interval.0, built.links());
     let end = scenario.scenario.duration.0;
@@ -138,7 +134,7 @@ pub fn simulate_with(
             return Ok(None);
         }
     }
-    let lost = [captures.finish(), logs.finish()].concat();
+    let lost = files.finish();
     Ok(Some(Observations { lost, ..Observations::collect(scenario, &built, &recorder) }))
 }
 

@@ -104,9 +104,12 @@ fn nanos(span: Option<Duration>) -> Option<u64> {
     span.map(Duration::as_nanos)
 }
 
+/// What a value of the view is taken from.
+type Source = fn(&Snapshot) -> Option<u64>;
+
 /// The values of the view, in their order in the binary form: the name of each, and where it comes from; nothing if there is none yet. Sizes and windows are in
 /// bytes, times in nanoseconds.
-pub const VIEW: [(&str, fn(&Snapshot) -> Option<u64>); 50] = [
+pub const VIEW: [(&str, Source); 50] = [
     ("state", |s| Some(s.info.state as u64)),
     ("phase", |s| Some(s.info.phase as u64)),
     ("limited_by", |s| Some(s.info.limited_by as u64)),

@@ -17,7 +17,7 @@ pub use delay::{Lane, QueueDelay};
 pub use summary::{jain_index, per_second, percentile};
 
 /// A flow at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSample {
     /// When.
     pub at: Instant,
@@ -84,7 +84,7 @@ pub struct OutsideSample {
 }
 
 /// A sender at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderSample {
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -117,7 +117,7 @@ impl From<ConnectionState> for SenderSample {
 }
 
 /// A link at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkSample {
     /// When.
     pub at: Instant,

@@ -130,8 +130,7 @@ fn assemble<D: Device + 'static>(
     let emulated = Emulated::new(device, &config)
         .context("cannot emulate the path")?
         .with_clock(move || clock.now())
-        .observe_egress_queue(queue_observer(&queues[0]))
-        .observe_ingress_queue(queue_observer(&queues[1]));
+        .observe_queues(queues.each_ref().map(queue_observer));
     let monitor = emulated.monitor();
     let snap = if args.snap == 0 { u32::MAX } else { args.snap.max(64) };
     let (capture, writer) = CaptureFile::create(pcap, snap)?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_device::own_file;
-use transom_lab::results::{Found, Merged, PlannedRun, merge};
+use transom_lab::results::{Found, PlannedRun, merge};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     own_file::check_output_directory(&args.output)?;
     let interruption = Interruption::handle()?;
-    let Merged { store, plan } = merge(&args.parts, &args.output)?;
+    let (store, plan) = merge(&args.parts, &args.output)?;
     let runs: Vec<&PlannedRun> = plan.runs.iter().collect();
     finish::all(&store, Some(&plan), &runs, Pages::default(), &interruption, || {})?;
     if let Some(status) = interruption.status() {

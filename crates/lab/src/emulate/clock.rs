@@ -11,9 +11,7 @@ pub(super) struct Clock {
 impl Clock {
     /// The run begins when this much time has passed.
     pub(super) fn starting_in(ahead: Duration) -> Self {
-        Clock {
-            origin: std::time::Instant::now() + std::time::Duration::from_nanos(ahead.as_nanos()),
-        }
+        Clock { origin: std::time::Instant::now() + std::time::Duration::from(ahead) }
     }
 
     /// The time in the network.
@@ -23,7 +21,7 @@ impl Clock {
 
     /// How long it is from now until it shows `at`; nothing if that is past.
     pub(super) fn until(self, at: Instant) -> Duration {
-        let at = self.origin + std::time::Duration::from_nanos(at.as_nanos());
+        let at = self.origin + std::time::Duration::from(at.since(Instant::ZERO));
         at.saturating_duration_since(std::time::Instant::now()).into()
     }
 }

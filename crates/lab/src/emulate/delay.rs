@@ -8,7 +8,7 @@ use transom_device::namespace::Namespace;
 use transom_tcp::time::Duration;
 
 use super::stage::Stage;
-use super::{EmulateError, EmulateOptions};
+use super::{EmulateError, EmulateOptions, system};
 use crate::scenario::{Resolved, Scenario};
 
 /// How many datagrams are sent, and how far apart. They are never at the same distance from the emulator's own rhythms.
@@ -32,13 +32,13 @@ pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, EmulateE
 
 /// The sender's and the receiver's part, on two threads.
 fn exchange(from: &Namespace, to: &Namespace) -> Result<Vec<Duration>, EmulateError> {
-    let system = |source| EmulateError::System { what: "send datagrams", source };
-    let open = |namespace: &Namespace, port| {
-        let socket = namespace.run(|| UdpSocket::bind(("0.0.0.0", port)));
-        socket.map_err(EmulateError::Namespace)?.map_err(system)
+    const WHAT: &str = "cannot send datagrams";
+    let open = |namespace: &Namespace, port| -> Result<UdpSocket, EmulateError> {
+        let socket = namespace.run(|| UdpSocket::bind(("0.0.0.0", port)))?;
+        socket.map_err(system(WHAT))
     };
     let (sender, receiver) = (open(from, 0)?, open(to, PORT)?);
-    receiver.set_read_timeout(Some(std::time::Duration::from_secs(1))).map_err(system)?;
+    receiver.set_read_timeout(Some(std::time::Duration::from_secs(1))).map_err(system(WHAT))?;
     let begin = Moment::now();
     let nanos = move || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let delays = std::thread::scope(|scope| {

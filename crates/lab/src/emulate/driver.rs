@@ -20,7 +20,7 @@ use super::host_interface::{HostInterface, inject};
 use super::observer::{FlowState, Observer};
 use super::wait::Waiter;
 use super::worker::Worker;
-use super::{EmulateError, sample};
+use super::{EmulateError, sample, system};
 use crate::run::Progress;
 
 /// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
@@ -92,7 +92,6 @@ impl Driver {
         end: Instant,
         mut progress: impl FnMut(Progress<'_>) -> bool,
     ) -> Result<bool, EmulateError> {
-        let system = |source| EmulateError::System { what: "run the emulation", source };
         // Only root may; without it the lag tells.
         let preferred = prefer(PRIORITY);
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -121,7 +120,7 @@ impl Driver {
                 report = now + REPORT;
             }
             let due = network.next_event().unwrap_or(end).min(recorder.next()).min(report).min(end);
-            self.wait(due, &mut ready).map_err(system)?;
+            self.wait(due, &mut ready).map_err(system("cannot run the emulation"))?;
             for (number, _) in ready.drain(..) {
                 self.take_in(number as usize, network, recorder, end)?;
             }
@@ -150,8 +149,7 @@ impl Driver {
     fn collect(&mut self, network: &mut Network) -> Result<(), EmulateError> {
         let mut told = BTreeMap::new();
         for worker in &self.workers {
-            let failed =
-                |source| EmulateError::System { what: "run the applications of a host", source };
+            let failed = system("cannot run the applications of a host");
             told.extend(worker.collect(network.ledger()).map_err(failed)?);
         }
         for &(flow, node) in &self.senders {
@@ -180,9 +178,9 @@ impl Driver {
 
     fn deliver(&mut self, network: &mut Network) -> Result<(), EmulateError> {
         for interface in &mut self.interfaces {
-            interface.deliver(network, self.clock, &mut self.lags).map_err(|source| {
-                EmulateError::System { what: "hand a packet to a host", source }
-            })?;
+            interface
+                .deliver(network, self.clock, &mut self.lags)
+                .map_err(system("cannot hand a packet to a host"))?;
         }
         Ok(())
     }
@@ -199,9 +197,9 @@ impl Driver {
         while all < BATCH {
             let Some(interface) = self.interfaces.get_mut(number) else { return Ok(()) };
             let before = self.clock.now();
-            let taken = interface.take_in(&mut self.segments).map_err(|source| {
-                EmulateError::System { what: "take a packet from a host", source }
-            })?;
+            let taken = interface
+                .take_in(&mut self.segments)
+                .map_err(system("cannot take a packet from a host"))?;
             if taken.is_none() {
                 interface.empty_at(before);
                 return Ok(());
@@ -228,7 +226,7 @@ impl Driver {
             if asleep >= RT_SLEEP.over(2) {
                 *slept_at = now;
             } else if now.since(*slept_at) >= RT_PERIOD {
-                std::thread::sleep(std::time::Duration::from_nanos(RT_SLEEP.as_nanos()));
+                std::thread::sleep(RT_SLEEP.into());
                 *slept_at = self.clock.now();
                 asleep = Duration::ZERO;
             }

@@ -70,48 +70,33 @@ impl Lags {
 
 /// How late everything was, in a few numbers. As text, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Micros", from = "Micros")]
 pub struct Lag {
     /// How much there was to be late.
     pub(crate) events: u64,
     /// Half of it was not later than this.
+    #[serde(rename = "median_us", with = "micros")]
     pub(crate) median: Duration,
     /// Of 100, 99 were not later than this.
+    #[serde(rename = "p99_us", with = "micros")]
     pub(crate) p99: Duration,
     /// The worst.
+    #[serde(rename = "max_us", with = "micros")]
     pub(crate) max: Duration,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Micros {
-    events: u64,
-    median_us: f64,
-    p99_us: f64,
-    max_us: f64,
-}
+/// Times in microseconds.
+mod micros {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use transom_tcp::time::Duration;
 
-impl From<Lag> for Micros {
-    fn from(lag: Lag) -> Micros {
-        let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
-        Micros {
-            events: lag.events,
-            median_us: micros(lag.median),
-            p99_us: micros(lag.p99),
-            max_us: micros(lag.max),
-        }
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_nanos() as f64 / 1e3)
     }
-}
 
-impl From<Micros> for Lag {
-    fn from(micros: Micros) -> Lag {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         // Times beyond what there is are cut off.
-        let time = |micros: f64| Duration::from_nanos((micros * 1e3).round() as u64);
-        Lag {
-            events: micros.events,
-            median: time(micros.median_us),
-            p99: time(micros.p99_us),
-            max: time(micros.max_us),
-        }
+        let nanos = (f64::deserialize(from)? * 1e3).round() as u64;
+        Ok(Duration::from_nanos(nanos))
     }
 }
 

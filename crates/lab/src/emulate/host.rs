@@ -11,13 +11,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use transom_device::interface::IpPrefix;
-use transom_device::namespace::{Namespace, NamespaceError};
-use transom_device::tun::{Tun, TunError};
+use transom_device::namespace::Namespace;
+use transom_device::tun::Tun;
 use transom_sim::network::NodeId;
 
-use super::EmulateError;
+use super::{EmulateError, system};
 use crate::scenario::{Host, KernelCongestion, Name};
 
+/// The parameter by which a host has no IPv6.
+const NO_IPV6: &str = "net.ipv6.conf.all.disable_ipv6";
 /// The interface's name.
 const INTERFACE: &str = "transom0";
 /// The length of the interface's queue, in packets or super-segments. Full buffers of the size below are this many packets of 1,448 bytes; a
@@ -44,20 +46,19 @@ impl KernelHost {
         host: &Host,
         address: Ipv4Addr,
     ) -> Result<(Self, Tun), EmulateError> {
-        let namespace = Namespace::new().map_err(EmulateError::Namespace)?;
+        let namespace = Namespace::new()?;
         let set = |parameter: &str, value: &str| {
-            namespace.set_sysctl(parameter, value).map_err(|source| EmulateError::Parameter {
-                parameter: parameter.into(),
-                host: name.clone(),
-                source,
-            })
+            let result = match namespace.set_sysctl(parameter, value) {
+                // A kernel without IPv6.
+                Err(error) if parameter == NO_IPV6 && error.kind() == io::ErrorKind::NotFound => {
+                    Ok(())
+                }
+                other => other,
+            };
+            let what = format!("the kernel parameter {parameter} of host {name} cannot be set");
+            result.map_err(system(what))
         };
-        match set("net.ipv6.conf.all.disable_ipv6", "1") {
-            // A kernel without IPv6.
-            Err(EmulateError::Parameter { source, .. })
-                if source.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
-        }
+        set(NO_IPV6, "1")?;
         set("net.ipv4.tcp_no_metrics_save", "1")?;
         set("net.ipv4.tcp_rmem", BUFFERS)?;
         set("net.ipv4.tcp_wmem", BUFFERS)?;
@@ -71,25 +72,25 @@ impl KernelHost {
             // Lengths are within what an IPv4 address has.
             IpPrefix::new(address.into(), length).unwrap_or_else(|| unreachable!("{length}"))
         };
-        let interface = |source: TunError| EmulateError::Interface { host: name.clone(), source };
         let tun = Tun::builder()
             .name(INTERFACE)
             .mtu(u16::try_from(host.mtu).unwrap_or(u16::MAX))
             .queue_len(QUEUE)
             .keep_buffers(KEEP_BUFFERS)
             .address(own(address, 32));
-        let tun =
-            namespace.run(|| tun.open()).map_err(EmulateError::Namespace)?.map_err(interface)?;
-        let congestion = host.congestion.unwrap_or(KernelCongestion::Cubic);
+        let what = format!("cannot make an interface for host {name}");
+        let tun = namespace.run(|| tun.open())?.map_err(system(what))?;
+        let congestion = host.congestion.unwrap_or(KernelCongestion::Cubic).name();
         let everything = own(Ipv4Addr::UNSPECIFIED, 0);
         namespace
             .interfaces()
-            .add_route_with_congestion(INTERFACE, everything, congestion.name())
-            .map_err(|source| EmulateError::Congestion {
-                host: name.clone(),
-                congestion: congestion.name(),
-                available: available(),
-                source,
+            .add_route_with_congestion(INTERFACE, everything, congestion)
+            .map_err(|source| EmulateError::System {
+                what: format!(
+                    "host {name} cannot have {congestion}: the kernel has {}",
+                    available()
+                ),
+                source: source.into(),
             })?;
         let host = KernelHost { name: name.clone(), node, namespace: Arc::new(namespace) };
         Ok((host, tun))
@@ -107,9 +108,4 @@ fn available() -> String {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let list = std::fs::read_to_string(file).unwrap_or_default();
     list.split_whitespace().collect::<Vec<_>>().join(", ")
-}
-
-/// Whether this process may make such hosts, and if not, what to do.
-pub(super) fn permitted() -> Result<(), NamespaceError> {
-    Namespace::new().map(drop)
 }

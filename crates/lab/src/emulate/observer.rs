@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex};
 
 use transom_device::namespace::Namespace;
 use transom_device::{DestroyEvents, Diag, KernelTcpState, TcpSocket};
@@ -18,9 +17,11 @@ use transom_sim::traffic::FlowId;
 use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
-use super::EmulateError;
+use super::beside::{Beside, Rest};
 use super::clock::Clock;
 use super::followed::Totals;
+use super::{EmulateError, system};
+use crate::lock;
 
 /// How long before a sample the kernels are asked.
 const LEAD_TIME: Duration = Duration::from_millis(1);
@@ -48,18 +49,8 @@ pub(super) struct FlowState {
 
 /// Watches flows of programs until it is dropped.
 pub(super) struct Observer {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    seen: Mutex<Vec<FlowState>>,
-    over: Mutex<bool>,
-    changed: Condvar,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    seen: Arc<Mutex<Vec<FlowState>>>,
+    _thread: Option<Beside<()>>,
 }
 
 impl Observer {
@@ -69,43 +60,30 @@ impl Observer {
         interval: Duration,
         clock: impl Fn() -> Option<Clock> + Send + 'static,
     ) -> Result<Self, EmulateError> {
-        let shared = Arc::new(Shared {
-            seen: Mutex::default(),
-            over: Mutex::new(false),
-            changed: Condvar::new(),
-        });
-        let mut work = Work { flows: Vec::new(), shared: shared.clone() };
-        let system =
-            |source| EmulateError::System { what: "look at the sockets of programs", source };
-        for ObservedFlow { flow, server, ends: [client, server_host] } in observed {
-            let end = |(node, namespace): &(NodeId, Arc<Namespace>)| {
-                let opened = namespace.run(|| Ok((Diag::open()?, DestroyEvents::open()?)));
-                let (diag, ends) = opened.map_err(EmulateError::Namespace)?.map_err(system)?;
-                Ok::<End, EmulateError>(End { node: *node, diag, ends, seen: BTreeMap::new() })
-            };
-            work.flows.push(Watched { flow, server, ends: [end(&client)?, end(&server_host)?] });
+        const WHAT: &str = "cannot look at the sockets of programs";
+        let open = |(node, namespace): (NodeId, Arc<Namespace>)| -> Result<End, EmulateError> {
+            let opened = namespace.run(|| Ok((Diag::open()?, DestroyEvents::open()?)))?;
+            let (diag, closed_sockets) = opened.map_err(system::<io::Error>(WHAT))?;
+            Ok(End { node, diag, closed_sockets, seen: BTreeMap::new() })
+        };
+        let mut flows = Vec::new();
+        for ObservedFlow { flow, server, ends: [client, served] } in observed {
+            flows.push(Watched { flow, server, ends: [open(client)?, open(served)?] });
         }
-        if work.flows.is_empty() {
-            return Ok(Observer { shared, thread: None });
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        if flows.is_empty() {
+            return Ok(Observer { seen, _thread: None });
         }
-        let thread = thread::Builder::new().name("observer".into());
-        let thread = thread.spawn(move || work.run(interval, clock)).map_err(system)?;
-        Ok(Observer { shared, thread: Some(thread) })
+        let work = seen.clone();
+        let thread =
+            Beside::start("observer", move |rest| watch(flows, &work, interval, clock, rest))
+                .map_err(system(WHAT))?;
+        Ok(Observer { seen, _thread: Some(thread) })
     }
 
     /// The last samples.
     pub(super) fn seen(&self) -> Vec<FlowState> {
-        lock(&self.shared.seen).clone()
-    }
-}
-
-impl Drop for Observer {
-    fn drop(&mut self) {
-        *lock(&self.shared.over) = true;
-        self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        lock(&self.seen).clone()
     }
 }
 
@@ -125,43 +103,29 @@ struct End {
     seen: BTreeMap<u64, ConnectionState>,
 }
 
-struct Work {
-    flows: Vec<Watched>,
-    shared: Arc<Shared>,
-}
-
-impl Work {
-    fn run(&mut self, interval: Duration, clock: impl Fn() -> Option<Clock>) {
-        let ahead = LEAD_TIME.min(interval.over(2));
-        let mut tick = Instant::ZERO;
-        let mut over = lock_owned(&self.shared.over);
-        while !over {
-            let mut patience = std::time::Duration::from_millis(10);
-            if let Some(clock) = clock() {
-                let next = tick + interval - ahead;
-                let left = clock.until(next);
-                if left == Duration::ZERO {
-                    let states = self.flows.iter_mut().map(Watched::sample).collect();
-                    *lock(&self.shared.seen) = states;
-                    // One that was missed is not made up for.
-                    while tick <= clock.now() {
-                        tick += interval;
-                    }
-                    continue;
-                }
-                patience = std::time::Duration::from_nanos(left.as_nanos());
+/// The thread's work.
+fn watch(
+    mut flows: Vec<Watched>,
+    seen: &Mutex<Vec<FlowState>>,
+    interval: Duration,
+    clock: impl Fn() -> Option<Clock>,
+    rest: Rest,
+) {
+    let ahead = LEAD_TIME.min(interval.over(2));
+    let mut tick = Instant::ZERO;
+    let mut patience = Duration::from_millis(10);
+    while rest.sleep(patience) {
+        let Some(clock) = clock() else { continue };
+        if clock.until(tick + interval - ahead) == Duration::ZERO {
+            let states = flows.iter_mut().map(Watched::sample).collect();
+            *lock(seen) = states;
+            // One that was missed is not made up for.
+            while tick <= clock.now() {
+                tick += interval;
             }
-            let guard = lock(&self.shared.over);
-            over = match self.shared.changed.wait_timeout_while(guard, patience, |over| !*over) {
-                Ok((over, _)) => *over,
-                Err(poisoned) => *poisoned.into_inner().0,
-            };
         }
+        patience = clock.until(tick + interval - ahead);
     }
-}
-
-fn lock_owned(over: &Mutex<bool>) -> bool {
-    *lock(over)
 }
 
 impl Watched {

@@ -7,18 +7,19 @@
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::thread;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
 use transom_device::namespace::Namespace;
 use transom_device::{Diag, KernelTcpState, own_file};
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
-use super::EmulateError;
+use super::beside::{Beside, Rest};
 use super::clock::Clock;
+use super::{EmulateError, system};
 use crate::run::build::Programs as Plan;
 use crate::scenario::Name;
 
@@ -26,7 +27,9 @@ use crate::scenario::Name;
 const TO_LISTEN: std::time::Duration = std::time::Duration::from_secs(10);
 /// How long a program may take to end when it is asked to, before it is killed.
 const TO_END: std::time::Duration = std::time::Duration::from_secs(2);
-/// The interval between two checks.
+/// The longest time between two looks at what the programs do.
+const LOOK: Duration = Duration::from_millis(50);
+/// The interval between two checks of one that is waited for.
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Which of a flow's programs.
@@ -85,15 +88,14 @@ pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError
     for plan in plans {
         let commands = [plan.commands.server.as_ref(), Some(&plan.commands.client)];
         for name in commands.into_iter().flatten().filter_map(|command| command.first()) {
-            if find(name, directory).is_none() {
-                return Err(EmulateError::NoProgram {
-                    flow: plan.name.clone(),
-                    program: name.clone(),
-                });
-            }
+            find(name, directory).ok_or_else(|| no_program(plan, name))?;
         }
     }
     Ok(())
+}
+
+fn no_program(plan: &Plan, name: &str) -> EmulateError {
+    EmulateError::Flow { flow: plan.name.clone(), what: format!("there is no program {name}") }
 }
 
 /// The file of a program: a path relative to `directory`, or the first on the search path, with the system's own directories last.
@@ -126,24 +128,7 @@ struct Job {
 }
 
 /// The programs of a run. They are ended when this value is dropped.
-pub(super) struct Programs {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    jobs: Mutex<Vec<Job>>,
-    /// Set when the run has ended.
-    over: Mutex<bool>,
-    changed: Condvar,
-    directory: PathBuf,
-    output: PathBuf,
-    clock: Clock,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub(super) struct Programs(Option<Beside<Vec<ProgramReport>>>);
 
 impl Programs {
     /// Starts the servers, waits until they listen, and has the clients started when their time comes.
@@ -154,22 +139,17 @@ impl Programs {
         output: &Path,
         clock: impl FnOnce() -> Clock,
     ) -> Result<(Self, Clock), EmulateError> {
-        let mut jobs = Vec::new();
         // A file without a directory before its name is in this one.
-        let directory = std::path::absolute(Path::new(".").join(directory)).map_err(|source| {
-            EmulateError::System { what: "find the scenario's directory", source }
-        })?;
-        // Ended by its drop if anything below fails.
-        let mut servers = Ended(Vec::new());
+        let directory = std::path::absolute(Path::new(".").join(directory))
+            .map_err(system("cannot find the scenario's directory"))?;
+        // Ended by their drop if anything below fails.
+        let mut jobs =
+            Jobs { servers: Vec::new(), clients: Vec::new(), directory, output: output.into() };
         for plan in plans {
-            let missing =
-                || EmulateError::NoProgram { flow: plan.name.clone(), program: String::new() };
             let job = |role, command: &Vec<String>, host: &Name, stop| {
-                let (name, arguments) = command.split_first().ok_or_else(missing)?;
-                let program = find(name, &directory).ok_or_else(|| EmulateError::NoProgram {
-                    flow: plan.name.clone(),
-                    program: name.clone(),
-                })?;
+                let (name, arguments) =
+                    command.split_first().ok_or_else(|| no_program(plan, ""))?;
+                let program = find(name, &jobs.directory).ok_or_else(|| no_program(plan, name))?;
                 let fill = |argument: &String| {
                     let address = plan.server.ip().to_string();
                     let port = plan.server.port().to_string();
@@ -184,7 +164,7 @@ impl Programs {
                         command: shown.collect(),
                         end: ProgramEnd::NotStarted,
                     },
-                    namespace: namespace(host).ok_or_else(missing)?,
+                    namespace: namespace(host).ok_or_else(|| no_program(plan, ""))?,
                     program,
                     arguments,
                     start: plan.start,
@@ -192,79 +172,64 @@ impl Programs {
                     running: None,
                 })
             };
+            let client = job(Role::Client, &plan.commands.client, &plan.from, plan.stop)?;
             if let Some(command) = &plan.commands.server {
                 let mut server = job(Role::Server, command, &plan.to, None)?;
-                server.launch(&directory, output)?;
-                servers.0.push(server);
+                server.launch(&jobs.directory, output)?;
+                jobs.servers.push(server);
                 if command.iter().any(|argument| argument.contains("{port}"))
-                    && let Some(server) = servers.0.last_mut()
+                    && let Some(server) = jobs.servers.last_mut()
                 {
                     server.wait_until_listening(plan.server.port(), output)?;
                 }
             }
-            jobs.push(job(Role::Client, &plan.commands.client, &plan.from, plan.stop)?);
+            jobs.clients.push(client);
         }
-        jobs.append(&mut servers.0);
         let clock = clock();
-        let shared = Arc::new(Shared {
-            jobs: Mutex::new(jobs),
-            over: Mutex::new(false),
-            changed: Condvar::new(),
-            directory,
-            output: output.into(),
-            clock,
-        });
-        let work = shared.clone();
-        let thread = if plans.is_empty() {
-            None
-        } else {
-            let name = thread::Builder::new().name("programs".into());
-            let system = |source| EmulateError::System { what: "start a thread", source };
-            Some(name.spawn(move || work.run()).map_err(system)?)
-        };
-        Ok((Programs { shared, thread }, clock))
+        if plans.is_empty() {
+            return Ok((Programs(None), clock));
+        }
+        let thread = Beside::start("programs", move |rest| jobs.run(clock, &rest))
+            .map_err(system("cannot start a thread"))?;
+        Ok((Programs(Some(thread)), clock))
     }
 
     /// Ends all that still run and says what became of each.
-    pub(super) fn end(&mut self) -> Vec<ProgramReport> {
-        *lock(&self.shared.over) = true;
-        self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-        let mut jobs = lock(&self.shared.jobs);
-        end_all(&mut jobs);
-        jobs.iter().map(|job| job.report.clone()).collect()
+    pub(super) fn end(self) -> Vec<ProgramReport> {
+        self.0.and_then(Beside::end).unwrap_or_default()
     }
 }
 
-impl Drop for Programs {
+/// Programs that are ended when this is dropped.
+struct Jobs {
+    clients: Vec<Job>,
+    servers: Vec<Job>,
+    directory: PathBuf,
+    output: PathBuf,
+}
+
+impl Drop for Jobs {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Jobs that are ended when it is dropped.
-struct Ended(Vec<Job>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        end_all(&mut self.0);
+impl Jobs {
+    fn all(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.clients.iter_mut().chain(&mut self.servers)
     }
-}
 
-impl Shared {
     /// Starts programs that are due, ends those that take too long, and notices those that have ended, until the run has ended.
-    fn run(&self) {
-        let mut over = lock(&self.over);
-        while !*over {
-            let now = self.clock.now();
+    fn run(mut self, clock: Clock, rest: &Rest) -> Vec<ProgramReport> {
+        let (directory, output) = (self.directory.clone(), self.output.clone());
+        loop {
+            let now = clock.now();
             let mut next = None::<Instant>;
-            for job in lock(&self.jobs).iter_mut() {
+            for job in self.all() {
                 job.poll();
                 if now > Instant::ZERO
                     && job.is_due(now)
-                    && job.launch(&self.directory, &self.output).is_err()
+                    && job.launch(&directory, &output).is_err()
                 {
                     job.report.end = ProgramEnd::CannotStart;
                 }
@@ -275,15 +240,24 @@ impl Shared {
                 let ahead = [Some(job.start).filter(|_| job.is_waiting()), job.stop];
                 next = ahead.into_iter().flatten().chain(next).min();
             }
-            let patience = next.map_or(std::time::Duration::from_millis(50), |at| {
-                std::time::Duration::from_nanos(self.clock.until(at).as_nanos())
-            });
-            let patience = patience.min(std::time::Duration::from_millis(50));
-            over = match self.changed.wait_timeout(over, patience) {
-                Ok((over, _)) => over,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            if !rest.sleep(next.map_or(LOOK, |at| clock.until(at)).min(LOOK)) {
+                break;
+            }
         }
+        self.end();
+        self.all().map(|job| job.report.clone()).collect()
+    }
+
+    /// Asks all to end, and kills those that do not.
+    fn end(&mut self) {
+        self.all().for_each(Job::poll);
+        self.all().for_each(Job::ask_to_end);
+        let deadline = std::time::Instant::now() + TO_END;
+        while self.all().any(|job| job.running.is_some()) && std::time::Instant::now() < deadline {
+            self.all().for_each(Job::poll);
+            thread::sleep(POLL);
+        }
+        self.all().for_each(Job::reap);
     }
 }
 
@@ -300,7 +274,7 @@ impl Job {
     fn launch(&mut self, directory: &Path, output: &Path) -> Result<(), EmulateError> {
         let file = |stream: &str| {
             let path = output.join(self.file_name(stream));
-            own_file::output(&path).map_err(|source| EmulateError::Output { path, source })
+            own_file::output(&path).map_err(system(format!("cannot write {}", path.display())))
         };
         let (stdout, stderr) = (file("stdout")?, file("stderr")?);
         let mut command = Command::new(&self.program);
@@ -314,7 +288,7 @@ impl Job {
         let child = self
             .namespace
             .spawn(&mut command)
-            .map_err(|source| EmulateError::Start { program: self.program.clone(), source })?;
+            .map_err(system(format!("cannot start {}", self.program.display())))?;
         self.running = Some(child);
         Ok(())
     }
@@ -336,22 +310,15 @@ impl Job {
             let written = std::fs::read_to_string(output.join(job.file_name("stderr")));
             let last = written.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
             let said = if last.is_empty() { last } else { format!(", and has said: {last}") };
-            EmulateError::Silent {
-                flow: job.report.flow.clone(),
-                program: job.program.clone(),
-                port,
-                how: format!("{how}{said}"),
-            }
+            let program = job.program.display();
+            let what = format!("{program} does not listen at port {port}: {how}{said}");
+            EmulateError::Flow { flow: job.report.flow.clone(), what }
         };
         loop {
             let sockets = self
                 .namespace
-                .run(|| Diag::open().and_then(|mut diag| diag.tcp()))
-                .map_err(EmulateError::Namespace)?
-                .map_err(|source| EmulateError::System {
-                    what: "look for listening sockets",
-                    source,
-                })?;
+                .run(|| Diag::open().and_then(|mut diag| diag.tcp()))?
+                .map_err(system("cannot look for listening sockets"))?;
             let listens = |one: &transom_device::TcpSocket| {
                 one.state == KernelTcpState::LISTEN && one.local.port() == port
             };
@@ -418,16 +385,4 @@ impl Job {
         let number = self.running.as_ref().and_then(|child| i32::try_from(child.id()).ok());
         number.and_then(Pid::from_raw)
     }
-}
-
-/// Asks all to end, and kills those that do not.
-fn end_all(jobs: &mut [Job]) {
-    jobs.iter_mut().for_each(Job::poll);
-    jobs.iter_mut().for_each(Job::ask_to_end);
-    let deadline = std::time::Instant::now() + TO_END;
-    while jobs.iter().any(|job| job.running.is_some()) && std::time::Instant::now() < deadline {
-        jobs.iter_mut().for_each(Job::poll);
-        thread::sleep(POLL);
-    }
-    jobs.iter_mut().for_each(Job::reap);
 }

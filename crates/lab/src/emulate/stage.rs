@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use rustix::event::Timespec;
 use rustix::time::{ClockId, clock_gettime};
 use transom_device::namespace::Namespace;
 use transom_sim::measure::Recorder;
@@ -19,11 +18,9 @@ use super::host_interface::HostInterface;
 use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
-use super::{EmulateError, EmulateOptions, Emulation};
-use crate::run::build::{Built, Change, KernelHosts, build_with};
-use crate::run::capture::Captures;
-use crate::run::event_log::EventLogs;
-use crate::run::{Observations, Progress};
+use super::{EmulateError, EmulateOptions, Emulation, system};
+use crate::run::build::{Built, Change, KernelHosts, build};
+use crate::run::{Files, Observations, Progress};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
 
 /// From when everything is ready until the run begins.
@@ -35,8 +32,7 @@ const DATAGRAM_HEADERS: u64 = transom_sim::traffic::DATAGRAM_HEADERS as u64;
 pub(super) struct Stage<'a> {
     scenario: &'a Resolved,
     built: Built,
-    captures: Captures,
-    logs: EventLogs,
+    files: Files,
     hosts: Vec<KernelHost>,
     programs: Programs,
     driver: Driver,
@@ -52,9 +48,8 @@ impl<'a> Stage<'a> {
     ) -> Result<Self, EmulateError> {
         check(scenario)?;
         let outside = KernelHosts::Outside;
-        let mut built = build_with(scenario, seed, options.directory, outside, change)?;
-        let captures = Captures::begin(scenario, &mut built, options.output)?;
-        let logs = EventLogs::begin(&mut built, options.output)?;
+        let mut built = build(scenario, seed, options.directory, outside, change)?;
+        let files = Files::begin(scenario, &mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;
         let outside = std::mem::take(&mut built.outside);
         let mut hosts = Vec::new();
@@ -93,8 +88,8 @@ impl<'a> Stage<'a> {
         let _ = running.set(clock);
         let senders = std::mem::take(&mut built.senders);
         let driver = Driver::new(clock, interfaces, workers, observer, senders)
-            .map_err(|source| EmulateError::System { what: "wait for packets", source })?;
-        Ok(Stage { scenario, built, captures, logs, hosts, programs, driver })
+            .map_err(system("cannot wait for packets"))?;
+        Ok(Stage { scenario, built, files, hosts, programs, driver })
     }
 
     /// The hosts' namespaces, in the order of their names.
@@ -112,12 +107,13 @@ impl<'a> Stage<'a> {
         let end = Instant::ZERO + header.duration.0;
         let cpu_before = clock_gettime(ClockId::ThreadCPUTime);
         let complete = self.driver.run(&mut self.built.network, &mut recorder, end, progress)?;
-        let cpu = elapsed(cpu_before, clock_gettime(ClockId::ThreadCPUTime));
+        let cpu = clock_gettime(ClockId::ThreadCPUTime) - cpu_before;
+        let cpu = std::time::Duration::try_from(cpu).unwrap_or_default();
         let programs = self.programs.end();
         if !complete {
             return Ok(None);
         }
-        let lost = [self.captures.finish(), self.logs.finish()].concat();
+        let lost = self.files.finish();
         let Driver { interfaces, workers, lags, .. } = &mut self.driver;
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);
@@ -148,18 +144,12 @@ fn check(scenario: &Resolved) -> Result<(), EmulateError> {
             _ => continue,
         };
         if host.kind == HostKind::Kernel && payload + DATAGRAM_HEADERS > host.mtu.into() {
-            return Err(EmulateError::Datagrams {
-                flow: flow.name.clone(),
-                payload,
-                host: flow.from.clone(),
-                mtu: host.mtu,
-            });
+            let (from, mtu) = (&flow.from, host.mtu);
+            let what = format!(
+                "datagrams of {payload} bytes do not fit into the {mtu} bytes that host {from} can send at once"
+            );
+            return Err(EmulateError::Flow { flow: flow.name.clone(), what });
         }
     }
     Ok(())
-}
-
-fn elapsed(before: Timespec, after: Timespec) -> Duration {
-    let nanos = |time: Timespec| time.tv_sec as i128 * 1_000_000_000 + i128::from(time.tv_nsec);
-    Duration::from_nanos(u64::try_from(nanos(after) - nanos(before)).unwrap_or(0))
 }

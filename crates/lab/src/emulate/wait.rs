@@ -41,13 +41,15 @@ impl Waiter {
     ) -> io::Result<()> {
         if !patience.is_zero() {
             let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
-            match poll(&mut descriptors, Some(&timespec(patience))) {
+            // Nanoseconds in 64 bits always fit.
+            let patience = std::time::Duration::from(patience).try_into().unwrap_or_default();
+            match poll(&mut descriptors, Some(&patience)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
-        match epoll::wait(&self.epoll, &mut events, Some(&timespec(Duration::ZERO))) {
+        match epoll::wait(&self.epoll, &mut events, Some(&Timespec::default())) {
             Ok((events, _)) => {
                 ready.extend(events.iter().map(|event| (event.data.u64(), event.flags)));
             }
@@ -55,12 +57,5 @@ impl Waiter {
             Err(errno) => return Err(errno.into()),
         }
         Ok(())
-    }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: (time.as_nanos() / 1_000_000_000) as _,
-        tv_nsec: (time.as_nanos() % 1_000_000_000) as _,
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -21,11 +21,12 @@ use transom_sim::traffic::{Application, FlowId, Io, Ledger};
 use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
-use super::EmulateError;
 use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::{Followed, Totals};
 use super::sockets::{AppEvent, KernelSockets};
+use super::{EmulateError, system};
+use crate::lock;
 use crate::run::build::Outside;
 
 /// Between two times at which what was written down is handed over.
@@ -63,37 +64,32 @@ impl Worker {
         seed: u64,
         clock: Clock,
     ) -> Result<Self, EmulateError> {
-        let system =
-            |source| EmulateError::System { what: "start the applications of a host", source };
-        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| system(errno.into()))?;
-        let other = waker.try_clone().map_err(system)?;
+        const WHAT: &str = "cannot start the applications of a host";
+        let waker =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system(WHAT))?;
+        let other = waker.try_clone().map_err(system(WHAT))?;
         let shared = Arc::new(Mutex::new(Shared::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let mut work = namespace
-            .run(|| Work::new(outside, address, seed, clock, other, shared.clone(), stop.clone()))
-            .map_err(EmulateError::Namespace)?
-            .map_err(system)?;
+            .run(|| Work::new(outside, address, seed, clock, other, shared.clone(), stop.clone()))?
+            .map_err(system(WHAT))?;
         // Sockets belong to the namespace of the thread that opens them.
         let inside = Arc::clone(namespace);
         let (told, entered) = std::sync::mpsc::sync_channel(1);
         let thread = thread::Builder::new()
             .name("kernel-host".into())
             .spawn(move || {
-                let result = inside.enter().map_err(EmulateError::Namespace);
+                let result = inside.enter();
                 drop(inside);
                 let inside = result.is_ok();
                 let _ = told.send(result);
                 if inside && let Err(error) = work.run() {
-                    work.lock().failure = Some(error);
+                    lock(&work.shared).failure = Some(error);
                 }
             })
-            .map_err(system)?;
+            .map_err(system(WHAT))?;
         let worker = Worker { shared, stop, waker, thread: Some(thread) };
-        entered.recv().unwrap_or_else(|_| {
-            let source = io::Error::other("its thread has ended");
-            Err(EmulateError::System { what: "start the applications of a host", source })
-        })?;
+        entered.recv().map_err(|_| system(WHAT)("its thread has ended"))??;
         Ok(worker)
     }
 
@@ -129,10 +125,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The thread's private state.
@@ -190,10 +182,6 @@ impl Work {
         Ok(work)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
-        lock(&self.shared)
-    }
-
     fn run(&mut self) -> io::Result<()> {
         // Behind the emulator itself, before everything else; only root may.
         let _preferred = prefer(PRIORITY);
@@ -225,7 +213,7 @@ impl Work {
             }
         }
         self.hand_over();
-        self.lock().lags = Some(self.lags.clone());
+        lock(&self.shared).lags = Some(self.lags.clone());
         Ok(())
     }
 

@@ -131,9 +131,12 @@ fn the_rate_spaces_packets_and_the_queue_is_watched() {
     let mut device = Emulated::new(near, &path("rate=8Mbit/s, queue=2 packets", ""))
         .unwrap()
         .with_clock(move || Instant::from_micros(clock.0.load(Ordering::SeqCst)))
-        .observe_egress_queue(Box::new(move |sample| {
-            seen.lock().unwrap().push((sample.at.as_micros(), sample.length.packets));
-        }));
+        .observe_queues([
+            Box::new(move |sample| {
+                seen.lock().unwrap().push((sample.at.as_micros(), sample.length.packets));
+            }),
+            Box::new(|_| ()),
+        ]);
     let packet = tcp_packet(960, false);
     for _ in 0..4 {
         device.send(&TxPacket::whole(&packet)).unwrap();

@@ -11,9 +11,6 @@ use transom_tcp::{
     LimitReason, LimitedBy, Phase, Profile, RecoveryChoice, SlowStartChoice, TimerChoice,
 };
 
-/// The first of the ports at which flows arrive, as the network is built.
-const FIRST_PORT: u16 = crate::run::build::FIRST_PORT;
-
 /// A decision of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
@@ -72,7 +69,7 @@ fn sent_words(transmissions: u32) -> String {
 pub(super) struct Owners<'a> {
     scenario: &'a Resolved,
     /// Each flow's port at its receiver.
-    ports: Vec<u16>,
+    ports: &'a [u16],
     /// The flow of each connection of a host.
     flows: BTreeMap<(Name, u64), usize>,
     /// The profiles of flows, at their sender and at their receiver.
@@ -84,17 +81,10 @@ pub(super) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    pub(super) fn new(scenario: &'a Resolved) -> Self {
-        let mut arriving: BTreeMap<&Name, u16> = BTreeMap::new();
-        let ports = scenario.flows.iter().map(|flow| {
-            let next = arriving.entry(&flow.to).or_default();
-            let port = FIRST_PORT.saturating_add(*next);
-            *next = next.saturating_add(1);
-            port
-        });
+    pub(super) fn new(scenario: &'a Resolved, ports: &'a [u16]) -> Self {
         Owners {
             scenario,
-            ports: ports.collect(),
+            ports,
             flows: BTreeMap::new(),
             profiles: BTreeMap::new(),
             layers: BTreeMap::new(),
@@ -104,7 +94,7 @@ impl<'a> Owners<'a> {
 
     /// The flow of a connection between these ports.
     fn find(&self, host: &Name, local: u16, remote: u16) -> Option<usize> {
-        let mut flows = self.scenario.flows.iter().zip(&self.ports);
+        let mut flows = self.scenario.flows.iter().zip(self.ports);
         flows.position(|(flow, port)| {
             (flow.from == *host && *port == remote) || (flow.to == *host && *port == local)
         })

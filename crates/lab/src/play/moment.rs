@@ -1,11 +1,12 @@
 //! A moment of a run: the run is repeated up to it, and the event logs of all hosts are read around it.
 
 use super::decision::{Decision, Owners};
+use crate::lock;
 use crate::run::RunError;
 use crate::run::build::{KernelHosts, build};
 use crate::scenario::{HostKind, Resolved};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use transom_sim::network::NodeId;
 use transom_stack::log::{Record, What};
 use transom_tcp::time::{Duration, Instant};
@@ -24,10 +25,6 @@ pub struct Moment {
     pub most: usize,
 }
 
-/// The records of one run, host by host.
-#[derive(Debug, Default)]
-struct Collected(Vec<(NodeId, Record)>);
-
 /// The decisions of all hosts with Transom's TCP around a moment of a run. `goes_on` is asked now and then, and ends the look by returning false;
 /// there is none then.
 ///
@@ -44,10 +41,10 @@ pub fn decisions(
     let hosts = scenario.hosts.iter().filter(|(_, host)| host.kind == HostKind::Transom);
     logged.measure.log = hosts.map(|(name, _)| name.clone()).collect();
     logged.measure.capture.clear();
-    let mut built = build(&logged, seed, directory, KernelHosts::Refused)?;
+    let mut built = build(&logged, seed, directory, KernelHosts::Refused, &|_, _| ())?;
     let whole = Instant::ZERO + scenario.scenario.duration.0;
     let (from, to) = (before(moment.at, moment.around), (moment.at + moment.around).min(whole));
-    let collected = Arc::new(Mutex::new(Collected::default()));
+    let collected = Arc::new(Mutex::new(Vec::<(NodeId, Record)>::new()));
     let hosts = std::mem::take(&mut built.logged);
     for (_, node) in &hosts {
         let (node, collected) = (*node, collected.clone());
@@ -58,8 +55,7 @@ pub fn decisions(
                 // Who a connection or a layer is was said earlier.
                 let names = matches!(record.what, What::Opened { .. } | What::Layer { .. });
                 if names || (from..=to).contains(&record.at) {
-                    let mut all = collected.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.0.push((node, record));
+                    lock(&collected).push((node, record));
                 }
             }),
         );
@@ -71,10 +67,10 @@ pub fn decisions(
             return Ok(None);
         }
     }
-    let all = std::mem::take(&mut *collected.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut owners = Owners::new(scenario);
+    let all = std::mem::take(&mut *lock(&collected));
+    let mut owners = Owners::new(scenario, &built.ports);
     let mut found: Vec<Decision> = Vec::new();
-    for (node, record) in &all.0 {
+    for (node, record) in &all {
         let Some((host, _)) = hosts.iter().find(|(_, other)| other == node) else { continue };
         let decision = owners.decision(host, record);
         if let Some(decision) = decision.filter(|_| record.at >= from) {

@@ -1,7 +1,7 @@
 //! The tables of a run as arrays, a column each: for programs that compute with them.
 
 use super::column::Table;
-use super::tables::{Completions, Flows, Links};
+use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use crate::run::Observations;
 
 /// A table, column by column. All columns have the same length.
@@ -39,20 +39,20 @@ pub enum Cells {
 
 /// The tables of a run: flows, completions and links. Columns of bytes are left out: the columns computed from them are there.
 pub fn arrays(seen: &Observations) -> [Arrays; 3] {
-    [of::<Flows>(&seen.flows), of::<Completions>(&seen.flows), of::<Links>(&seen.links)]
+    [of(&FLOWS, &seen.flows), of(&COMPLETIONS, &seen.flows), of(&LINKS, &seen.links)]
 }
 
-fn of<T: Table>(owners: &[T::Owner]) -> Arrays {
-    let keys = T::KEYS.iter().enumerate().map(|(number, (name, doc))| {
-        let text = |owner: &T::Owner| {
-            let key = T::key(owner).get(number).map(|key| (*key).to_owned());
-            (key.unwrap_or_default(), T::rows(owner).len())
+fn of<O, R>(table: &Table<O, R>, owners: &[O]) -> Arrays {
+    let keys = table.keys.iter().enumerate().map(|(number, (name, doc))| {
+        let text = |owner: &O| {
+            let key = (table.key)(owner).get(number).map(|key| (*key).to_owned());
+            (key.unwrap_or_default(), (table.rows)(owner).len())
         };
         Array { name, doc, cells: Cells::Texts(owners.iter().map(text).collect()) }
     });
-    let columns = T::columns().iter().filter(|column| !column.is_bytes()).map(|column| {
+    let columns = table.columns.iter().filter(|column| !column.is_bytes()).map(|column| {
         let cells = owners.iter().flat_map(|owner| {
-            let rows = T::rows(owner);
+            let rows = (table.rows)(owner);
             let before = std::iter::once(None).chain(rows.iter().map(Some));
             rows.iter().zip(before).map(|(row, before)| column.integer(before, row))
         });
@@ -63,5 +63,5 @@ fn of<T: Table>(owners: &[T::Owner]) -> Arrays {
         };
         Array { name: column.name, doc: column.doc, cells }
     });
-    Arrays { name: T::NAME, columns: keys.chain(columns).collect() }
+    Arrays { name: table.name, columns: keys.chain(columns).collect() }
 }

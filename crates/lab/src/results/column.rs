@@ -21,10 +21,12 @@ pub(crate) struct Column<R> {
 
 /// How to get a cell and how to set it. The setter returns whether the value is possible.
 pub(super) enum Kind<R> {
-    /// Every row has a value.
-    Always { get: fn(&R) -> u64, set: fn(&mut R, u64) -> Option<()> },
-    /// There may be none.
-    Sometimes { get: fn(&R) -> Option<u64>, set: fn(&mut R, Option<u64>) -> Option<()> },
+    /// An integer. Where it is `optional`, there may be none.
+    Integer {
+        optional: bool,
+        get: fn(&R) -> Option<u64>,
+        set: fn(&mut R, Option<u64>) -> Option<()>,
+    },
     /// Data other than a number. It is not in the comma-separated values.
     Bytes { get: fn(&R) -> &[u8], set: fn(&mut R, &[u8]) -> Option<()> },
     /// A value derived from a row and the one before it. It is written for people, and not read back.
@@ -34,7 +36,7 @@ pub(super) enum Kind<R> {
 impl<R> Column<R> {
     /// Whether some of its cells may be empty.
     pub(crate) fn is_optional(&self) -> bool {
-        matches!(self.kind, Kind::Sometimes { .. } | Kind::Derived { .. })
+        matches!(self.kind, Kind::Integer { optional: true, .. } | Kind::Derived { .. })
     }
 
     /// Whether its cells are bytes and no integers.
@@ -45,8 +47,7 @@ impl<R> Column<R> {
     /// The integer in a row, if there is one; `before` is the row before it of the same owner.
     pub(crate) fn integer(&self, before: Option<&R>, row: &R) -> Option<u64> {
         match self.kind {
-            Kind::Always { get, .. } => Some(get(row)),
-            Kind::Sometimes { get, .. } => get(row),
+            Kind::Integer { get, .. } => get(row),
             Kind::Derived { get } => get(before, row),
             Kind::Bytes { .. } => None,
         }
@@ -55,116 +56,95 @@ impl<R> Column<R> {
     /// Puts an integer into a row. None if it cannot be one.
     pub(super) fn set(&self, row: &mut R, cell: Option<u64>) -> Option<()> {
         match self.kind {
-            Kind::Always { set, .. } => set(row, cell?),
-            Kind::Sometimes { set, .. } => set(row, cell),
+            Kind::Integer { set, .. } => set(row, cell),
             Kind::Derived { .. } => Some(()),
             Kind::Bytes { .. } => None,
         }
     }
 }
 
-/// The type of a cell.
-pub(super) trait Integer: Sized {
-    fn into_cell(self) -> u64;
+/// The type of a field that is a cell.
+pub(super) trait Cell: Copy {
+    /// Whether it may be empty.
+    const OPTIONAL: bool = false;
+
+    fn into_cell(self) -> Option<u64>;
+
     /// None if it is out of range.
-    fn from_cell(cell: u64) -> Option<Self>;
+    fn from_cell(cell: Option<u64>) -> Option<Self>;
 }
 
-macro_rules! integers {
-    ($($type:ty),*) => {$(
-        impl Integer for $type {
-            fn into_cell(self) -> u64 {
-                // No counter of this program is wider than 64 bits.
-                self as u64
+macro_rules! cells {
+    ($($type:ty: $value:ident => $into:expr, $cell:ident => $from:expr;)*) => {$(
+        impl Cell for $type {
+            fn into_cell(self) -> Option<u64> {
+                let $value = self;
+                Some($into)
             }
 
-            fn from_cell(cell: u64) -> Option<Self> {
-                cell.try_into().ok()
+            fn from_cell(cell: Option<u64>) -> Option<Self> {
+                let $cell = cell?;
+                $from
             }
         }
     )*};
 }
-integers!(u64, u32, usize);
 
-impl Integer for Instant {
-    fn into_cell(self) -> u64 {
-        self.as_nanos()
+cells! {
+    u64: value => value, cell => Some(cell);
+    u32: value => value.into(), cell => cell.try_into().ok();
+    usize: value => value as u64, cell => cell.try_into().ok();
+    Instant: value => value.as_nanos(), cell => Some(Instant::from_nanos(cell));
+    Duration: value => value.as_nanos(), cell => Some(Duration::from_nanos(cell));
+    Rate: value => value.bits_per_sec(), cell => Rate::from_bits_per_sec(cell);
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const OPTIONAL: bool = true;
+
+    fn into_cell(self) -> Option<u64> {
+        self?.into_cell()
     }
 
-    fn from_cell(cell: u64) -> Option<Self> {
-        Some(Instant::from_nanos(cell))
+    fn from_cell(cell: Option<u64>) -> Option<Self> {
+        match cell {
+            Some(_) => T::from_cell(cell).map(Some),
+            None => Some(None),
+        }
     }
 }
 
-impl Integer for Duration {
-    fn into_cell(self) -> u64 {
-        self.as_nanos()
-    }
-
-    fn from_cell(cell: u64) -> Option<Self> {
-        Some(Duration::from_nanos(cell))
-    }
+/// Whether the cells of a field may be empty.
+pub(super) const fn is_optional<R, T: Cell>(_: fn(&R) -> T) -> bool {
+    T::OPTIONAL
 }
 
-impl Integer for Rate {
-    fn into_cell(self) -> u64 {
-        self.bits_per_sec()
-    }
-
-    fn from_cell(cell: u64) -> Option<Self> {
-        Rate::from_bits_per_sec(cell)
-    }
-}
-
-/// Columns of a row type, one a line: how it is kept, its name, what it says, and where it is.
+/// Columns of a row type, one a line: its name, what it says, and the field where it is.
 ///
-/// - `always`: a field that every row has.
-/// - `maybe`: a field that is an `Option`.
-/// - `always in part` and `maybe in part`: the same of a part of the row that may not be there: `part` is an `Option` of a [`Part`].
+/// - `in part`: a field of a part of the row that may not be there: `part` is an `Option`.
 /// - `bytes`: a field, how it is turned into bytes, and how these are turned into it, if they can be.
 /// - `derived`: how it follows from the row before, if there is one, and the row.
 macro_rules! columns {
     ($row:ty: $($lines:tt)*) => { columns!(@ $row, [] $($lines)*) };
     (@ $row:ty, [$($done:expr,)*]) => { [$($done),*] };
-    (@ $row:ty, [$($done:expr,)*] always in $part:ident $name:literal, $doc:literal, $field:ident; $($rest:tt)*) => {
-        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Sometimes {
-            get: |row| row.$part.as_ref().map(|part| Integer::into_cell(part.$field)),
+    (@ $row:ty, [$($done:expr,)*] $name:literal, $doc:literal, $($field:tt).+; $($rest:tt)*) => {
+        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Integer {
+            optional: is_optional(|row: &$row| row.$($field).+),
+            get: |row| Cell::into_cell(row.$($field).+),
             set: |row, cell| {
-                if let Some(cell) = cell {
-                    row.$part.get_or_insert(Part::EMPTY).$field = Integer::from_cell(cell)?;
+                row.$($field).+ = Cell::from_cell(cell)?;
+                Some(())
+            },
+        } },] $($rest)*)
+    };
+    (@ $row:ty, [$($done:expr,)*] in $part:ident $name:literal, $doc:literal, $field:ident; $($rest:tt)*) => {
+        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Integer {
+            optional: true,
+            get: |row| Cell::into_cell(row.$part.as_ref()?.$field),
+            set: |row, cell| {
+                if cell.is_some() {
+                    row.$part.get_or_insert_default().$field = Cell::from_cell(cell)?;
                 }
-                Some(())
-            },
-        } },] $($rest)*)
-    };
-    (@ $row:ty, [$($done:expr,)*] maybe in $part:ident $name:literal, $doc:literal, $field:ident; $($rest:tt)*) => {
-        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Sometimes {
-            get: |row| row.$part.as_ref()?.$field.map(Integer::into_cell),
-            set: |row, cell| {
-                if let Some(cell) = cell {
-                    row.$part.get_or_insert(Part::EMPTY).$field = Some(Integer::from_cell(cell)?);
-                }
-                Some(())
-            },
-        } },] $($rest)*)
-    };
-    (@ $row:ty, [$($done:expr,)*] always $name:literal, $doc:literal, $($field:tt).+; $($rest:tt)*) => {
-        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Always {
-            get: |row| Integer::into_cell(row.$($field).+),
-            set: |row, cell| {
-                row.$($field).+ = Integer::from_cell(cell)?;
-                Some(())
-            },
-        } },] $($rest)*)
-    };
-    (@ $row:ty, [$($done:expr,)*] maybe $name:literal, $doc:literal, $($field:tt).+; $($rest:tt)*) => {
-        columns!(@ $row, [$($done,)* Column::<$row> { name: $name, doc: $doc, kind: Kind::Sometimes {
-            get: |row| row.$($field).+.map(Integer::into_cell),
-            set: |row, cell| {
-                row.$($field).+ = match cell {
-                    Some(cell) => Some(Integer::from_cell(cell)?),
-                    None => None,
-                };
                 Some(())
             },
         } },] $($rest)*)
@@ -186,34 +166,21 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A part of a row that may not be there.
-pub(super) trait Part {
-    /// Its value before anything is known.
-    const EMPTY: Self;
-}
-
-/// A table: whose its rows are, and its columns.
-pub(super) trait Table {
+/// A table: whose its rows are, and its columns. A row begins as its type's default before its cells are set.
+pub(super) struct Table<O: 'static, R: 'static> {
     /// The subject of the table, which is also the name of its files.
-    const NAME: &'static str;
+    pub(super) name: &'static str,
     /// The names of the columns that name a row's owner, and their descriptions.
-    const KEYS: &'static [(&'static str, &'static str)];
-    /// The owner of rows.
-    type Owner: 'static;
-    /// The rows.
-    type Row: Clone + 'static;
+    pub(super) keys: &'static [(&'static str, &'static str)],
     /// Attributes of an owner, stored once and not in every row.
-    fn attributes() -> &'static [Column<Self::Owner>];
+    pub(super) attributes: &'static [Column<O>],
     /// The columns of a row.
-    fn columns() -> &'static [Column<Self::Row>];
-    /// A row before its cells are set.
-    fn blank() -> Self::Row;
-    /// The values of the columns of [`KEYS`](Self::KEYS).
-    fn key(owner: &Self::Owner) -> Vec<&str>;
+    pub(super) columns: &'static [Column<R>],
+    /// The values of the columns of `keys`.
+    pub(super) key: fn(&O) -> Vec<&str>,
     /// An owner without rows; none if this is no key.
-    fn owner(key: &[String]) -> Option<Self::Owner>;
-    /// Its rows.
-    fn rows(owner: &Self::Owner) -> &[Self::Row];
+    pub(super) owner: fn(&[String]) -> Option<O>,
+    pub(super) rows: fn(&O) -> &[R],
     /// Its rows, to add to.
-    fn rows_mut(owner: &mut Self::Owner) -> &mut Vec<Self::Row>;
+    pub(super) rows_mut: fn(&mut O) -> &mut Vec<R>,
 }

@@ -7,15 +7,19 @@ use super::column::Table;
 use std::io::{self, Write};
 
 /// Writes a table.
-pub(super) fn write<T: Table>(to: &mut impl Write, owners: &[T::Owner]) -> io::Result<()> {
-    let keys = T::KEYS.iter().map(|(name, _)| *name);
-    let columns: Vec<_> = T::columns().iter().filter(|column| !column.is_bytes()).collect();
+pub(super) fn write<O, R>(
+    to: &mut impl Write,
+    table: &Table<O, R>,
+    owners: &[O],
+) -> io::Result<()> {
+    let keys = table.keys.iter().map(|(name, _)| *name);
+    let columns: Vec<_> = table.columns.iter().filter(|column| !column.is_bytes()).collect();
     let names: Vec<&str> = keys.chain(columns.iter().map(|column| column.name)).collect();
     writeln!(to, "{}", names.join(","))?;
     for owner in owners {
-        let key = T::key(owner).join(",");
+        let key = (table.key)(owner).join(",");
         let mut before = None;
-        for row in T::rows(owner) {
+        for row in (table.rows)(owner) {
             write!(to, "{key}")?;
             for column in &columns {
                 match column.integer(before, row) {

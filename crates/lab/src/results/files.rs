@@ -4,7 +4,7 @@ use super::{FORMAT, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use transom_device::own_file;
@@ -15,9 +15,6 @@ const BLOCK: usize = 256 * 1024;
 /// The prefix of names of incomplete files and directories.
 pub(super) const UNFINISHED: &str = ".unfinished-";
 
-/// A value whose JSON begins with its format's number.
-pub(super) trait Versioned {}
-
 #[derive(Deserialize)]
 struct OfFormat {
     format: u32,
@@ -27,7 +24,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     fs::read(path).map_err(StoreError::io("read", path))
 }
 
-pub(super) fn read_json<V: Versioned + DeserializeOwned>(path: &Path) -> Result<V, StoreError> {
+/// Reads a value whose JSON has the number of its format.
+pub(super) fn read_json<V: DeserializeOwned>(path: &Path) -> Result<V, StoreError> {
     let text = read(path)?;
     let damaged = |error: serde_json::Error| StoreError::damaged(path, error);
     let OfFormat { format: found } = serde_json::from_slice(&text).map_err(damaged)?;
@@ -96,14 +94,18 @@ pub(super) fn pass(path: &Path, to: &mut impl Write) -> Result<(u64, String), St
     }
 }
 
+/// What is in a directory.
+pub(super) fn entries(directory: &Path) -> Result<Vec<DirEntry>, StoreError> {
+    let entries = fs::read_dir(directory).and_then(Iterator::collect);
+    entries.map_err(StoreError::io("read", directory))
+}
+
 /// The files within a directory and those in it, sorted.
 pub(super) fn within(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_path_buf()];
     while let Some(directory) = left.pop() {
-        let read = StoreError::io("read", &directory);
-        let entries = fs::read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        for entry in entries.map_err(read)? {
+        for entry in entries(&directory)? {
             let path = entry.path();
             let kind = entry.file_type().map_err(StoreError::io("read", &path))?;
             if kind.is_dir() { left.push(path) } else { found.push(path) }

@@ -2,7 +2,6 @@
 //!
 //! Nothing in it differs from machine to machine or from time to time.
 
-use super::files::Versioned;
 use super::plan::PlannedRun;
 use crate::run::Judgement;
 use crate::scenario::{Band, Name, RunId, Setting};
@@ -74,8 +73,6 @@ pub struct FileEntry {
     pub sha256: String,
 }
 
-impl Versioned for Manifest {}
-
 /// The state of a finished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
@@ -131,10 +128,5 @@ impl Manifest {
     /// How many bands wait for another run.
     pub fn waiting(&self) -> usize {
         self.comparisons.iter().filter(|one| one.judgement.is_none()).count()
-    }
-
-    /// The run as a plan has it, in a directory of this name.
-    pub(super) fn is(&self, run: &PlannedRun) -> bool {
-        self.id == run.id
     }
 }

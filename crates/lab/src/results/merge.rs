@@ -8,7 +8,6 @@ use super::manifest::Manifest;
 use super::plan::{Plan, PlannedRun};
 use super::store::{Found, Store};
 use super::stored::StoredRun;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Why results cannot be put together.
@@ -47,56 +46,19 @@ pub enum MergeError {
         /// Another.
         other: PathBuf,
     },
-    /// Not all runs are there.
+    /// Not all runs are there: what is missing, a line for each.
     #[error("some runs are missing:{0}")]
-    Incomplete(MissingRuns),
-}
-
-/// The missing runs, a line for each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MissingRuns {
-    /// Shards of which there is no directory.
-    pub(crate) shards: Vec<String>,
-    /// Directories in which runs are missing: how many, and of how many.
-    pub(crate) unfinished: Vec<(PathBuf, usize, usize)>,
-    /// Runs that no directory was to have, if there are no shards.
-    pub(crate) runs: Vec<String>,
-}
-
-impl fmt::Display for MissingRuns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MissingRuns { shards, unfinished, runs } = self;
-        for shard in shards {
-            write!(f, "\n  shard {shard} is in none of the directories")?;
-        }
-        for (directory, missing, of) in unfinished {
-            let directory = directory.display();
-            write!(f, "\n  {missing} of the {of} runs of {directory} are not finished")?;
-        }
-        for run in runs {
-            write!(f, "\n  the run {run} is in none of the directories")?;
-        }
-        Ok(())
-    }
-}
-
-/// The merged results.
-#[derive(Debug)]
-pub struct Merged {
-    /// The new directory.
-    pub store: Store,
-    /// Its plan.
-    pub plan: Plan,
+    Incomplete(String),
 }
 
 /// Puts the runs of several directories into one, `output`. If there is something already, it has to be of the same runs, such as what
-/// an earlier attempt has left.
+/// an earlier attempt has left. Gives the new directory and its plan.
 ///
 /// Bands that compare runs are for [`Store::compare`] to judge afterwards.
 ///
 /// # Errors
 /// [`MergeError`]; nothing has been written then, unless writing itself failed.
-pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
+pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Plan), MergeError> {
     // The results that are there already know more than the parts: bands may have been judged that wait there.
     let mut parts = match Part::open(output) {
         Ok(part) => vec![part],
@@ -111,7 +73,8 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
     };
     for part in &parts {
         if let Some(what) = difference(&first.plan, &part.plan) {
-            return Err(different(first, part, what));
+            let (one, other) = (first.path(), part.path());
+            return Err(MergeError::Different { one, other, what });
         }
     }
     let chosen = choose(&parts, &first.plan)?;
@@ -126,7 +89,7 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
             store.begin(run)?.copy(&stored)?;
         }
     }
-    Ok(Merged { store, plan })
+    Ok((store, plan))
 }
 
 /// A directory to merge with others.
@@ -147,10 +110,6 @@ impl Part {
     }
 }
 
-fn different(one: &Part, other: &Part, what: &'static str) -> MergeError {
-    MergeError::Different { one: one.path(), other: other.path(), what }
-}
-
 /// In what two plans differ that are to be put together.
 fn difference(one: &Plan, other: &Plan) -> Option<&'static str> {
     if one.version != other.version {
@@ -162,7 +121,7 @@ fn difference(one: &Plan, other: &Plan) -> Option<&'static str> {
     } else if !one.is_of_the_same_runs(other) {
         Some("different runs")
     } else {
-        let of = |plan: &Plan| plan.shard.map(|shard| shard.of());
+        let of = |plan: &Plan| plan.shard.map(|shard| shard.of);
         let differ = of(one).zip(of(other)).is_some_and(|(one, other)| one != other);
         differ.then_some("different numbers of shards")
     }
@@ -221,24 +180,28 @@ fn differing(one: &Manifest, other: &Manifest) -> Option<String> {
     (own(one) != own(other)).then(|| super::manifest::FILE.into())
 }
 
-fn missing(parts: &[Part], nowhere: &[&PlannedRun]) -> MissingRuns {
-    let mut missing = MissingRuns::default();
-    let of = parts.iter().find_map(|part| part.plan.shard).map(|shard| shard.of());
-    for number in 1..=of.unwrap_or(0) {
-        let has = |part: &Part| part.plan.shard.is_none_or(|shard| shard.number() == number);
+/// The shards of which there is no directory, then the directories in which runs are missing. Without both, the runs that no directory was to have.
+fn missing(parts: &[Part], nowhere: &[&PlannedRun]) -> String {
+    let mut missing = String::new();
+    let of = parts.iter().find_map(|part| part.plan.shard).map_or(0, |shard| shard.of);
+    for number in 1..=of {
+        let has = |part: &Part| part.plan.shard.is_none_or(|shard| shard.number == number);
         if !parts.iter().any(has) {
-            missing.shards.push(format!("{number}/{}", of.unwrap_or(0)));
+            missing += &format!("\n  shard {number}/{of} is in none of the directories");
         }
     }
     for part in parts {
         let own: Vec<&PlannedRun> = part.plan.own().collect();
         let absent = own.iter().filter(|run| nowhere.contains(run)).count();
         if absent > 0 {
-            missing.unfinished.push((part.path(), absent, own.len()));
+            let (own, directory) = (own.len(), part.store.directory().display());
+            missing += &format!("\n  {absent} of the {own} runs of {directory} are not finished");
         }
     }
-    if missing.shards.is_empty() && missing.unfinished.is_empty() {
-        missing.runs = nowhere.iter().map(|run| run.directory.clone()).collect();
+    if missing.is_empty() {
+        for run in nowhere {
+            missing += &format!("\n  the run {} is in none of the directories", run.directory);
+        }
     }
     missing
 }

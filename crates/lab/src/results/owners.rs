@@ -7,26 +7,28 @@ use serde_json::{Map, Value, json};
 pub(super) const OWNERS: &str = "transom.owners";
 
 /// The owners: an object for each, of its keys and attributes.
-pub(super) fn listed<T: Table>(owners: &[T::Owner]) -> Value {
-    let one = |owner: &T::Owner| -> Value {
-        let keys = T::KEYS.iter().zip(T::key(owner));
+pub(super) fn listed<O, R>(table: &Table<O, R>, owners: &[O]) -> Value {
+    let one = |owner: &O| -> Value {
+        let keys = table.keys.iter().zip((table.key)(owner));
         let keys = keys.map(|((name, _), value)| (String::from(*name), json!(value)));
-        let attributes = T::attributes();
-        let attributes = attributes
-            .iter()
-            .map(|column| (column.name.into(), json!(column.integer(None, owner))));
+        let attributes = table.attributes.iter();
+        let attributes =
+            attributes.map(|column| (column.name.into(), json!(column.integer(None, owner))));
         Value::Object(keys.chain(attributes).collect::<Map<_, _>>())
     };
     Value::Array(owners.iter().map(one).collect())
 }
 
 /// The owners of a list, without rows; or what is wrong with it.
-pub(super) fn of_list<T: Table>(listed: Vec<Map<String, Value>>) -> Result<Vec<T::Owner>, String> {
-    let one = |entry: Map<String, Value>| -> Option<T::Owner> {
+pub(super) fn of_list<O, R>(
+    table: &Table<O, R>,
+    listed: Vec<Map<String, Value>>,
+) -> Result<Vec<O>, String> {
+    let one = |entry: Map<String, Value>| -> Option<O> {
         let text = |name: &str| entry.get(name)?.as_str().map(String::from);
-        let key: Option<Vec<String>> = T::KEYS.iter().map(|(name, _)| text(name)).collect();
-        let mut owner = T::owner(&key?)?;
-        for attribute in T::attributes() {
+        let key: Option<Vec<String>> = table.keys.iter().map(|(name, _)| text(name)).collect();
+        let mut owner = (table.owner)(&key?)?;
+        for attribute in table.attributes {
             let cell = match entry.get(attribute.name)? {
                 Value::Null => None,
                 value => Some(value.as_u64()?),

@@ -22,6 +22,7 @@ pub(super) use write::write;
 use super::column::Table;
 use ::parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use ::parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
@@ -29,26 +30,38 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 18;
 
 /// The schema of a table.
-fn schema<T: Table>() -> Result<TypePtr, ParquetError> {
-    let keys = T::KEYS.iter().map(|(name, _)| {
-        Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-            .with_repetition(Repetition::REQUIRED)
-            .with_converted_type(ConvertedType::UTF8)
-            .with_logical_type(Some(LogicalType::String))
-    });
-    let columns = T::columns().iter().map(|column| {
-        if column.is_bytes() {
-            return Type::primitive_type_builder(column.name, Physical::BYTE_ARRAY)
-                .with_repetition(Repetition::REQUIRED);
-        }
+fn schema<O, R>(table: &Table<O, R>) -> Result<TypePtr, ParquetError> {
+    let keys = table.keys.iter().map(|(name, _)| text(name));
+    let columns = table.columns.iter().map(|column| {
+        let physical = if column.is_bytes() { Physical::BYTE_ARRAY } else { Physical::INT64 };
         let repetition =
             if column.is_optional() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        Type::primitive_type_builder(column.name, Physical::INT64)
-            .with_repetition(repetition)
-            .with_converted_type(ConvertedType::UINT_64)
-            .with_logical_type(Some(LogicalType::integer(64, false)))
+        let field = Type::primitive_type_builder(column.name, physical).with_repetition(repetition);
+        let field = match column.is_bytes() {
+            true => field,
+            false => field
+                .with_converted_type(ConvertedType::UINT_64)
+                .with_logical_type(Some(LogicalType::integer(64, false))),
+        };
+        field.build().map(Arc::new)
     });
-    let fields: Result<Vec<TypePtr>, ParquetError> =
-        keys.chain(columns).map(|field| field.build().map(Arc::new)).collect();
-    Type::group_type_builder(T::NAME).with_fields(fields?).build().map(Arc::new)
+    let fields: Result<Vec<TypePtr>, ParquetError> = keys.chain(columns).collect();
+    Type::group_type_builder(table.name).with_fields(fields?).build().map(Arc::new)
+}
+
+/// A column of texts.
+fn text(name: &str) -> Result<TypePtr, ParquetError> {
+    Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+        .with_repetition(Repetition::REQUIRED)
+        .with_converted_type(ConvertedType::UTF8)
+        .with_logical_type(Some(LogicalType::String))
+        .build()
+        .map(Arc::new)
+}
+
+/// What the writer could choose of any file.
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_created_by("transom".into())
+        .set_writer_version(WriterVersion::PARQUET_1_0)
 }

@@ -3,8 +3,8 @@
 use super::files;
 use super::manifest::{self, Compared, FileEntry, Manifest};
 use super::plan::{Plan, PlannedRun};
-use super::stored::{PARQUET, PLAIN, SCENARIO, StoredRun, file_name};
-use super::tables::{Completions, Flows, Links};
+use super::stored::{PARQUET, PLAIN, SCENARIO, StoredRun};
+use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use super::{FORMAT, StoreError, column::Table, csv};
 use crate::run::{Observations, judge};
 use crate::scenario::Variant;
@@ -87,9 +87,9 @@ impl Pending {
             ("transom.seed", planned.seed.to_string()),
             ("transom.scenario", toml),
         ];
-        self.table::<Flows>(&made_by, &seen.flows)?;
-        self.table::<Completions>(&made_by, &seen.flows)?;
-        self.table::<Links>(&made_by, &seen.links)?;
+        self.table(&FLOWS, &made_by, &seen.flows)?;
+        self.table(&COMPLETIONS, &made_by, &seen.flows)?;
+        self.table(&LINKS, &made_by, &seen.links)?;
         let manifest = Manifest {
             format: FORMAT,
             id: planned.id,
@@ -116,21 +116,20 @@ impl Pending {
         Ok(StoredRun { directory: self.place.clone(), manifest: Box::new(manifest) })
     }
 
-    fn table<T: Table>(
+    fn table<O, R>(
         &self,
+        table: &Table<O, R>,
         made_by: &[(&str, String)],
-        owners: &[T::Owner],
-    ) -> Result<(), StoreError>
-    where
-        T::Owner: Sync,
-    {
-        self.file(&file_name::<T>("csv"), |to| csv::write::<T>(to, owners))?;
+        owners: &[O],
+    ) -> Result<(), StoreError> {
+        let name = |form| format!("{}.{form}", table.name);
+        self.file(&name("csv"), |to| csv::write(to, table, owners))?;
         #[cfg(feature = "parquet")]
-        return self.file(&file_name::<T>(PARQUET), |to| {
-            super::parquet::write::<T>(to, made_by, owners).map_err(std::io::Error::other)
+        return self.file(&name(PARQUET), |to| {
+            super::parquet::write(to, table, made_by, owners).map_err(std::io::Error::other)
         });
         #[cfg(not(feature = "parquet"))]
-        self.file(&file_name::<T>(PLAIN), |to| super::plain::write::<T>(to, made_by, owners))
+        self.file(&name(PLAIN), |to| super::plain::write(to, table, made_by, owners))
     }
 
     fn file(
@@ -158,7 +157,7 @@ impl Pending {
 
     /// Takes over the files of an earlier form of the run, as far as they are not written anew.
     pub(super) fn keep(&self, stored: &StoredRun) -> Result<(), StoreError> {
-        let tables = [Flows::NAME, Completions::NAME, Links::NAME];
+        let tables = [FLOWS.name, COMPLETIONS.name, LINKS.name];
         let anew = |name: &str| {
             let is_table = |(stem, form): (&str, &str)| {
                 tables.contains(&stem) && ["csv", PARQUET, PLAIN].contains(&form)

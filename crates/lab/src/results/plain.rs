@@ -20,27 +20,28 @@ const COLUMNS: &str = "transom.columns";
 type Wrong = String;
 
 /// The columns that are kept.
-fn columns<T: Table>() -> impl Iterator<Item = &'static Column<T::Row>> {
-    T::columns().iter().filter(|column| !matches!(column.kind, Kind::Derived { .. }))
+fn columns<O, R>(table: &Table<O, R>) -> impl Iterator<Item = &'static Column<R>> {
+    table.columns.iter().filter(|column| !matches!(column.kind, Kind::Derived { .. }))
 }
 
 /// Writes a table, with what made it: keys and values.
 #[cfg(any(test, not(feature = "parquet")))]
-pub(super) fn write<T: Table>(
+pub(super) fn write<O, R>(
     to: &mut impl Write,
+    table: &Table<O, R>,
     made_by: &[(&str, String)],
-    owners: &[T::Owner],
+    owners: &[O],
 ) -> io::Result<()> {
     let made_by = made_by.iter().map(|(key, value)| (String::from(*key), value.as_str().into()));
     let mut head: Map<String, Value> = made_by.collect();
-    let names: Vec<&str> = columns::<T>().map(|column| column.name).collect();
+    let names: Vec<&str> = columns(table).map(|column| column.name).collect();
     head.insert(COLUMNS.into(), names.into());
-    head.insert(OWNERS.into(), owners::listed::<T>(owners));
+    head.insert(OWNERS.into(), owners::listed(table, owners));
     writeln!(to, "{}", Value::Object(head))?;
     for (number, owner) in owners.iter().enumerate() {
-        for row in T::rows(owner) {
+        for row in (table.rows)(owner) {
             write!(to, "{number}")?;
-            for column in columns::<T>() {
+            for column in columns(table) {
                 write!(to, ",")?;
                 if let Kind::Bytes { get, .. } = column.kind {
                     get(row).iter().try_for_each(|byte| write!(to, "{byte:02x}"))?;
@@ -55,43 +56,43 @@ pub(super) fn write<T: Table>(
 }
 
 /// Reads a table back from a file's contents: its owners with their rows.
-pub(super) fn read<T: Table>(contents: &[u8]) -> Result<Vec<T::Owner>, Wrong> {
+pub(super) fn read<O, R: Default>(table: &Table<O, R>, contents: &[u8]) -> Result<Vec<O>, Wrong> {
     let text = std::str::from_utf8(contents).map_err(|error| error.to_string())?;
     let (head, rows) = text.split_once('\n').ok_or("it has no first line")?;
     let mut head: Map<String, Value> =
         serde_json::from_str(head).map_err(|error| format!("its first line: {error}"))?;
-    let names: Vec<&str> = columns::<T>().map(|column| column.name).collect();
+    let names: Vec<&str> = columns(table).map(|column| column.name).collect();
     if head.get(COLUMNS) != Some(&names.into()) {
-        return Err(format!("it does not have the columns of the table `{}`", T::NAME));
+        return Err(format!("it does not have the columns of the table `{}`", table.name));
     }
     let listed = head.remove(OWNERS).ok_or_else(|| format!("its first line has no `{OWNERS}`"))?;
     let listed = serde_json::from_value(listed).map_err(|error| format!("`{OWNERS}`: {error}"))?;
-    let mut owners = owners::of_list::<T>(listed)?;
+    let mut owners = owners::of_list(table, listed)?;
     if !rows.is_empty() && !rows.ends_with('\n') {
         return Err("its last line is not whole".into());
     }
     let mut latest = 0;
     for (number, line) in rows.lines().enumerate() {
         let wrong = |what: Wrong| format!("line {}: {what}", number + 2);
-        let (owner, row) = row::<T>(line).map_err(wrong)?;
+        let (owner, row) = row(table, line).map_err(wrong)?;
         if owner < latest {
             return Err(wrong("it belongs further up".into()));
         }
         latest = owner;
         let owner = owners.get_mut(owner);
         let owner = owner.ok_or_else(|| wrong("it belongs to nothing that is listed".into()))?;
-        T::rows_mut(owner).push(row);
+        (table.rows_mut)(owner).push(row);
     }
     Ok(owners)
 }
 
 /// A row and the number of its owner.
-fn row<T: Table>(line: &str) -> Result<(usize, T::Row), Wrong> {
+fn row<O, R: Default>(table: &Table<O, R>, line: &str) -> Result<(usize, R), Wrong> {
     let mut cells = line.split(',');
     let owner = cells.next().and_then(|cell| cell.parse().ok()).ok_or("it has no owner")?;
-    let mut row = T::blank();
+    let mut row = R::default();
     let mut optional = Vec::new();
-    for column in columns::<T>() {
+    for column in columns(table) {
         let strange = || format!("column `{}`: a value cannot be one", column.name);
         let cell = cells.next().ok_or("it has too few cells")?;
         match column.kind {

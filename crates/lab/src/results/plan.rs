@@ -4,14 +4,11 @@
 //! point seed by seed. With a [`Shard`], the directory gets only some of them: run *n* goes to shard *n* mod *N*, like dealt cards. So the
 //! shards take about the same time even if later points take longer.
 
-use super::StoreError;
-use super::files::{Versioned, read_json, write_json};
 use crate::scenario::{RunId, Scenario, Setting, Variant};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 
 /// The file that holds a plan.
@@ -78,8 +75,8 @@ pub struct PlannedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
-    number: usize,
-    of: usize,
+    pub(super) number: usize,
+    pub(super) of: usize,
 }
 
 /// The inputs of a plan, besides the scenario.
@@ -190,57 +187,12 @@ impl Plan {
 
     /// Whether another plan is of the same runs of the same scenario by the same program; it may be of another shard of them.
     pub(crate) fn is_of_the_same_runs(&self, other: &Plan) -> bool {
-        let Plan {
-            format,
-            version,
-            name,
-            file: _,
-            form,
-            units,
-            scenario,
-            points,
-            seeds,
-            shard: _,
-            runs,
-        } = self;
-        *format == other.format
-            && *version == other.version
-            && *name == other.name
-            && *form == other.form
-            && *units == other.units
-            && *scenario == other.scenario
-            && *points == other.points
-            && *seeds == other.seeds
-            && *runs == other.runs
-    }
-
-    pub(super) fn read(path: &Path) -> Result<Plan, StoreError> {
-        read_json(path)
-    }
-
-    pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
-        write_json(path, self)
+        let own = Plan { file: other.file.clone(), shard: other.shard, ..self.clone() };
+        own == *other
     }
 }
 
-impl Versioned for Plan {}
-
 impl Shard {
-    /// The `number`th of `of` parts, from one; `None` if there is no such part.
-    fn new(number: usize, of: usize) -> Option<Shard> {
-        (1..=of).contains(&number).then_some(Shard { number, of })
-    }
-
-    /// Which part, from one.
-    pub(crate) fn number(self) -> usize {
-        self.number
-    }
-
-    /// How many parts there are.
-    pub(crate) fn of(self) -> usize {
-        self.of
-    }
-
     /// Whether it has the run of this number, from zero.
     pub(crate) fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
@@ -264,7 +216,8 @@ impl FromStr for Shard {
     fn from_str(text: &str) -> Result<Shard, ShardError> {
         let parts = || {
             let (number, of) = text.split_once('/')?;
-            Shard::new(number.parse().ok()?, of.parse().ok()?)
+            let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
+            (1..=shard.of).contains(&shard.number).then_some(shard)
         };
         parts().ok_or_else(|| ShardError(text.into()))
     }

@@ -9,7 +9,7 @@ use super::stored::StoredRun;
 use crate::run::{Observations, compare};
 use crate::scenario::{Comparison, RunId};
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirEntry, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// A results directory.
@@ -96,7 +96,7 @@ impl Store {
     /// [`StoreError`] if the file is not what was written.
     pub fn plan(&self) -> Result<Option<Plan>, StoreError> {
         let path = self.directory.join(plan::FILE);
-        if path.exists() { Plan::read(&path).map(Some) } else { Ok(None) }
+        if path.exists() { files::read_json(&path).map(Some) } else { Ok(None) }
     }
 
     /// Writes down which runs there are to be.
@@ -104,7 +104,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn set_plan(&self, plan: &Plan) -> Result<(), StoreError> {
-        plan.write(&self.directory.join(plan::FILE))
+        files::write_json(&self.directory.join(plan::FILE), plan)
     }
 
     /// Begins a run.
@@ -122,7 +122,7 @@ impl Store {
             return Found::Missing;
         }
         match StoredRun::open(&directory) {
-            Ok(stored) if stored.manifest.is(run) => Found::Finished(stored),
+            Ok(stored) if stored.manifest.id == run.id => Found::Finished(stored),
             Ok(stored) => {
                 let found = stored.manifest.id.to_string();
                 Found::Damaged(StoreError::OtherRun { path: directory, found })
@@ -137,8 +137,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] if that cannot be written; [`StoreError::NoParquet`] if this build cannot read what was seen.
     pub fn renew(&self, run: Run<'_>) -> Result<Found, StoreError> {
-        let Found::Finished(stored) = self.find(run.planned) else {
-            return Ok(self.find(run.planned));
+        let stored = match self.find(run.planned) {
+            Found::Finished(stored) => stored,
+            other => return Ok(other),
         };
         let seen = match run.is_as_stored(&stored) {
             Ok(true) => return Ok(Found::Finished(stored)),
@@ -220,24 +221,19 @@ impl Store {
                 entries.push(Entry { directory, planned, found });
             }
         }
-        let mut rest: Vec<Entry> = others
-            .into_iter()
-            .map(|directory| {
-                let found = match StoredRun::open(&self.directory.join(&directory)) {
-                    Ok(stored) => Found::Finished(stored),
-                    Err(error) => Found::Damaged(error),
-                };
-                Entry { directory, planned: None, found }
-            })
-            .collect();
-        rest.sort_by_key(|entry| match &entry.found {
+        let planned = entries.len();
+        entries.extend(others.into_iter().map(|directory| {
+            let found = StoredRun::open(&self.directory.join(&directory));
+            let found = found.map_or_else(Found::Damaged, Found::Finished);
+            Entry { directory, planned: None, found }
+        }));
+        entries[planned..].sort_by_key(|entry| match &entry.found {
             Found::Finished(stored) => {
                 let Manifest { name, point, seed, .. } = stored.manifest();
                 (name.clone(), *point, *seed)
             }
             _ => (String::new(), usize::MAX, u64::MAX),
         });
-        entries.append(&mut rest);
         Ok(entries)
     }
 
@@ -277,27 +273,20 @@ impl Store {
 
     /// The names of directories that can be runs.
     fn run_directories(&self) -> Result<BTreeSet<String>, StoreError> {
-        let wrong = StoreError::io("read", &self.directory);
-        let entries =
-            fs::read_dir(&self.directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
+        let entries = files::entries(&self.directory)?;
+        let name = |entry: DirEntry| entry.file_name().into_string().ok();
         let is_run = |name: &String| {
             let id = name.split('-').next().unwrap_or_default();
             id.len() == 12
                 && id.chars().all(|c| c.is_ascii_hexdigit())
                 && self.directory.join(name).join(manifest::FILE).is_file()
         };
-        Ok(entries.map_err(wrong)?.into_iter().filter_map(name).filter(is_run).collect())
+        Ok(entries.into_iter().filter_map(name).filter(is_run).collect())
     }
 }
 
 /// Removes what a program left that was killed.
 fn remove_unfinished(directory: &Path) -> Result<(), StoreError> {
-    let list = |directory: &Path| -> Result<Vec<PathBuf>, StoreError> {
-        let wrong = StoreError::io("read", directory);
-        let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        Ok(entries.map_err(wrong)?.into_iter().map(|entry| entry.path()).collect())
-    };
     let is_unfinished = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(UNFINISHED)
@@ -306,12 +295,13 @@ fn remove_unfinished(directory: &Path) -> Result<(), StoreError> {
         let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         removed.map_err(StoreError::io("remove", path))
     };
-    for path in list(directory)? {
+    for path in files::entries(directory)?.iter().map(DirEntry::path) {
         if is_unfinished(&path) {
             remove(&path)?;
         } else if path.is_dir() && path.join(manifest::FILE).is_file() {
-            for path in list(&path)?.iter().filter(|path| is_unfinished(path)) {
-                remove(path)?;
+            let within = files::entries(&path)?;
+            for path in within.iter().map(DirEntry::path).filter(|path| is_unfinished(path)) {
+                remove(&path)?;
             }
         }
     }

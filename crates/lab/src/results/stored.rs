@@ -2,7 +2,7 @@
 
 use super::files::{self, sha256};
 use super::manifest::{self, Manifest};
-use super::tables::{Completions, Flows, Links};
+use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use super::{StoreError, column::Table, plain};
 use crate::run::{FlowObservations, Observations};
 use crate::scenario::{Resolved, Scenario};
@@ -77,11 +77,11 @@ impl StoredRun {
     /// # Errors
     /// [`StoreError`] if a file is not what was written.
     pub fn observations(&self) -> Result<Observations, StoreError> {
-        let mut flows = self.table::<Flows>()?;
-        let completions = self.table::<Completions>()?;
+        let mut flows = self.table(&FLOWS)?;
+        let completions = self.table(&COMPLETIONS)?;
         let same = |(one, other): (&FlowObservations, &FlowObservations)| one.name == other.name;
         if flows.len() != completions.len() || !flows.iter().zip(&completions).all(same) {
-            let path = self.directory.join(self.form_of::<Completions>());
+            let path = self.directory.join(self.form_of(COMPLETIONS.name));
             return Err(StoreError::damaged(&path, "it is about other flows"));
         }
         for (flow, completed) in flows.iter_mut().zip(completions) {
@@ -90,32 +90,32 @@ impl StoredRun {
         }
         Ok(Observations {
             flows,
-            links: self.table::<Links>()?,
+            links: self.table(&LINKS)?,
             packets: self.manifest.packets,
             events: self.manifest.events,
             lost: Vec::new(),
         })
     }
 
-    fn table<T: Table>(&self) -> Result<Vec<T::Owner>, StoreError> {
-        let name = self.form_of::<T>();
+    fn table<O, R: Default>(&self, table: &Table<O, R>) -> Result<Vec<O>, StoreError> {
+        let name = self.form_of(table.name);
         let contents = self.contents(&name)?;
         let path = self.directory.join(&name);
         if name.ends_with(PLAIN) {
-            return plain::read::<T>(&contents).map_err(|what| StoreError::damaged(&path, what));
+            return plain::read(table, &contents).map_err(|what| StoreError::damaged(&path, what));
         }
         #[cfg(feature = "parquet")]
-        return super::parquet::read::<T>(contents)
+        return super::parquet::read(table, contents)
             .map_err(|what| StoreError::damaged(&path, what));
         #[cfg(not(feature = "parquet"))]
         Err(StoreError::NoParquet(path))
     }
 
     /// The name of the file that a table is read from.
-    fn form_of<T: Table>(&self) -> String {
-        let plain = file_name::<T>(PLAIN);
+    fn form_of(&self, table: &str) -> String {
+        let plain = format!("{table}.{PLAIN}");
         let is_plain = self.manifest.files.iter().any(|file| file.name == plain);
-        if is_plain { plain } else { file_name::<T>(PARQUET) }
+        if is_plain { plain } else { format!("{table}.{PARQUET}") }
     }
 
     /// The contents of one of its files, which are what they were.
@@ -143,9 +143,4 @@ impl StoredRun {
             Ok(sum + length)
         })
     }
-}
-
-/// The file of a table.
-pub(super) fn file_name<T: Table>(extension: &str) -> String {
-    format!("{}.{extension}", T::NAME)
 }

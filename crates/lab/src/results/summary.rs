@@ -8,7 +8,6 @@ use super::stored::StoredRun;
 use super::{StoreError, files};
 use crate::run::{Number, numbers};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 /// The file for everybody.
 pub const SUMMARY_CSV: &str = "summary.csv";
@@ -61,49 +60,26 @@ impl Line {
 
 /// The summary of a results directory.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
-    /// The names of the settings, in the order of their first run.
-    settings: Vec<String>,
+    /// The names of the swept settings, in the order of their first run.
+    pub settings: Vec<String>,
     /// The names of the numbers, in the same order.
-    numbers: Vec<String>,
-    lines: Vec<Line>,
+    pub(super) numbers: Vec<String>,
+    /// A line for each run.
+    pub lines: Vec<Line>,
 }
 
 impl Summary {
     /// Puts lines together.
     pub fn of(lines: Vec<Line>) -> Summary {
-        let mut summary = Summary::default();
-        let add = |names: &mut Vec<String>, name: &String, known: &mut BTreeSet<String>| {
-            if known.insert(name.clone()) {
-                names.push(name.clone());
-            }
-        };
-        let (mut settings, mut numbers) = (BTreeSet::new(), BTreeSet::new());
-        for line in &lines {
-            line.settings
-                .iter()
-                .for_each(|(path, _)| add(&mut summary.settings, path, &mut settings));
-            line.numbers
-                .iter()
-                .for_each(|number| add(&mut summary.numbers, &number.name, &mut numbers));
-        }
+        let settings = lines.iter().flat_map(|line| line.settings.iter().map(|(path, _)| path));
         // What no run has says nothing.
-        let all = lines.iter().flat_map(|line| &line.numbers);
-        let there: BTreeSet<&str> =
-            all.filter(|one| one.value.is_some()).map(|one| one.name.as_str()).collect();
-        summary.numbers.retain(|name| there.contains(name.as_str()));
-        summary.lines = lines;
-        summary
-    }
-
-    /// The lines.
-    pub fn lines(&self) -> &[Line] {
-        &self.lines
-    }
-
-    /// The names of the swept settings.
-    pub fn settings(&self) -> &[String] {
-        &self.settings
+        let numbers = || lines.iter().flat_map(|line| &line.numbers);
+        let there: BTreeSet<&String> =
+            numbers().filter(|one| one.value.is_some()).map(|one| &one.name).collect();
+        let numbers = numbers().map(|one| &one.name).filter(|name| there.contains(name));
+        Summary { settings: in_order(settings), numbers: in_order(numbers), lines }
     }
 
     /// Writes the files into the directory of a store.
@@ -125,30 +101,15 @@ impl Summary {
 
     /// The table as comma-separated values (RFC 4180).
     fn csv(&self) -> String {
-        let mut text = String::new();
-        let heads = RUN.iter().map(|name| (*name).to_owned());
-        let heads = heads.chain(self.settings.iter().cloned()).chain(self.numbers.iter().cloned());
-        text.push_str(&heads.map(|head| quoted(&head)).collect::<Vec<_>>().join(","));
-        text.push('\n');
+        let heads = RUN.map(str::to_owned).into_iter();
+        let mut text = row(heads.chain(self.settings.clone()).chain(self.numbers.clone()));
         for line in &self.lines {
             let Line { run, scenario, point, seed, state, .. } = line;
-            let _ = write!(
-                text,
-                "{},{},{point},{seed},{}",
-                quoted(run),
-                quoted(scenario),
-                quoted(state)
-            );
-            for cell in self.settings_of(line) {
-                let _ = write!(text, ",{}", quoted(cell));
-            }
-            for number in self.numbers_of(line) {
-                text.push(',');
-                if let Some(number) = number {
-                    let _ = write!(text, "{number}");
-                }
-            }
-            text.push('\n');
+            let run = [run, scenario, &point.to_string(), &seed.to_string(), state];
+            let settings = self.settings_of(line).map(str::to_owned);
+            let numbers = self.numbers_of(line);
+            let numbers = numbers.map(|cell| cell.map_or(String::new(), |cell| cell.to_string()));
+            text += &row(run.into_iter().cloned().chain(settings).chain(numbers));
         }
         text
     }
@@ -170,19 +131,19 @@ impl Summary {
             line.numbers.iter().map(|number| (number.name.as_str(), number.value)).collect();
         self.numbers.iter().map(move |name| known.get(name.as_str()).copied().flatten())
     }
-
-    /// The names of the columns of numbers.
-    #[cfg(feature = "parquet")]
-    pub(super) fn numbers(&self) -> &[String] {
-        &self.numbers
-    }
 }
 
-/// A cell, in quotes if it has to be.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+/// Each name once, in the order of their first places.
+fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    names.filter(|name| known.insert(*name)).cloned().collect()
+}
+
+/// A line of cells, in quotes where they have to be.
+fn row(cells: impl Iterator<Item = String>) -> String {
+    let quoted = |cell: String| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    };
+    cells.map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }

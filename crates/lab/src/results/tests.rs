@@ -3,7 +3,7 @@ use super::csv;
 use super::parquet;
 use super::plain;
 use super::stored::{PARQUET, PLAIN};
-use super::tables::{Completions, Flows, Links};
+use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use super::*;
 use crate::run::{
     FlowObservations, Judgement, LinkObservations, Observations, SimulateOptions, judge, simulate,
@@ -259,9 +259,9 @@ fn plain_tables_are_read_by_every_build() {
     let mut run = store.runs().unwrap().remove(0);
     let seen = run.observations().unwrap();
     let mut tables = [Vec::new(), Vec::new(), Vec::new()];
-    plain::write::<Flows>(&mut tables[0], &[], &seen.flows).unwrap();
-    plain::write::<Completions>(&mut tables[1], &[], &seen.flows).unwrap();
-    plain::write::<Links>(&mut tables[2], &[], &seen.links).unwrap();
+    plain::write(&mut tables[0], &FLOWS, &[], &seen.flows).unwrap();
+    plain::write(&mut tables[1], &COMPLETIONS, &[], &seen.flows).unwrap();
+    plain::write(&mut tables[2], &LINKS, &[], &seen.links).unwrap();
     run.manifest.files.retain(|file| !file.name.ends_with(PARQUET));
     for (table, contents) in ["flows", "completions", "links"].iter().zip(tables) {
         let (name, path) =

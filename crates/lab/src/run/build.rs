@@ -22,7 +22,7 @@ use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
 /// The first of the ports at which flows arrive.
-pub(crate) const FIRST_PORT: u16 = 1024;
+const FIRST_PORT: u16 = 1024;
 /// The entities of the flows' random starts.
 const START_STREAMS: u64 = 1 << 49;
 /// From here datagrams are sent.
@@ -33,6 +33,8 @@ pub(crate) struct Built {
     pub(crate) network: Network,
     /// The links in the order of the scenario, each with its way there and back.
     pub(crate) ways: Vec<(LinkId, LinkId)>,
+    /// The port at which each flow arrives.
+    pub(crate) ports: Vec<u16>,
     /// The hosts with event logs.
     pub(crate) logged: Vec<(Name, NodeId)>,
     /// The hosts that are not in the network but behind a gateway, in the order of their names.
@@ -97,18 +99,8 @@ struct Place<'a> {
 /// A change of the profile of the connections that send a flow's data.
 pub(crate) type Change<'a> = dyn Fn(&Name, &mut Profile) + 'a;
 
-/// Builds the network of a scenario as it is.
-pub(crate) fn build(
-    scenario: &Resolved,
-    seed: u64,
-    directory: &Path,
-    kernel: KernelHosts,
-) -> Result<Built, RunError> {
-    build_with(scenario, seed, directory, kernel, &|_, _| ())
-}
-
 /// Builds the network. The order of hosts, routers, links and flows decides their random streams.
-pub(crate) fn build_with(
+pub(crate) fn build(
     scenario: &Resolved,
     seed: u64,
     directory: &Path,
@@ -159,12 +151,15 @@ pub(crate) fn build_with(
         }
     }
     let companions = companion::companions(scenario);
+    let mut ports = Vec::new();
     for (number, flow) in (0u32..).map(FlowId).zip(&scenario.flows) {
         let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
         let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
         let numbered = (number, start);
         let with = (directory, change);
-        add(&mut topology, &mut applications, &mut places, flow, numbered, with, &companions)?;
+        let port =
+            add(&mut topology, &mut applications, &mut places, flow, numbered, with, &companions)?;
+        ports.push(port);
     }
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
@@ -178,7 +173,7 @@ pub(crate) fn build_with(
     let known = |flow: &FlowId| programs.iter().all(|plan: &Programs| plan.flow != *flow);
     let senders = senders.into_iter().map(|(flow, node, _)| (flow, node));
     let senders = senders.filter(|(flow, _)| known(flow)).collect();
-    Ok(Built { network, ways, logged, outside, senders, programs })
+    Ok(Built { network, ways, ports, logged, outside, senders, programs })
 }
 
 /// Applications outside of the network.
@@ -235,6 +230,7 @@ fn profile(options: &crate::scenario::ProfileOptions, macroflows: &Manager) -> A
     Arc::new(options.profile_sharing(macroflows).unwrap_or_default())
 }
 
+/// Adds a flow. Gives the port at which it arrives.
 fn add(
     topology: &mut Topology,
     applications: &mut Applications,
@@ -243,7 +239,7 @@ fn add(
     (number, start): (FlowId, Instant),
     (directory, change): (&Path, &Change<'_>),
     companions: &BTreeMap<Name, Companion>,
-) -> Result<(), RunError> {
+) -> Result<u16, RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
     let to = places.get_mut(&flow.to).ok_or_else(|| unknown(&flow.to))?;
     let port =
@@ -289,7 +285,7 @@ fn add(
                 stop,
                 commands: commands.clone(),
             });
-            return Ok(());
+            return Ok(port);
         }
         Traffic::Bulk(_) => (bulk(stop.map_or(Amount::Endless, Amount::Until)), sink()),
         Traffic::Transfer(transfer) => (bulk(Amount::Bytes(transfer.size.0)), sink()),
@@ -368,7 +364,7 @@ fn add(
         Some(outside) => outside.clients.push((number, start, client)),
         None => topology.run_with(from.node, start, client, of_tcp(at_sender))?,
     }
-    Ok(())
+    Ok(port)
 }
 
 fn size(size: &SizeDistribution) -> Draw {
@@ -421,7 +417,9 @@ start = "{start}"
         );
         let scenario = Scenario::parse("test.toml", &text).unwrap();
         let scenario = scenario.sweep().next().unwrap().resolved;
-        let built = build(&scenario, seed, Path::new(""), KernelHosts::Outside).unwrap();
+        let unchanged = |_: &Name, _: &mut Profile| ();
+        let (directory, outside) = (Path::new(""), KernelHosts::Outside);
+        let built = build(&scenario, seed, directory, outside, &unchanged).unwrap();
         let clients = built.outside.iter().flat_map(|outside| &outside.clients);
         clients.map(|(_, start, _)| start.since(Instant::ZERO).as_nanos()).collect()
     }

@@ -10,64 +10,43 @@
 
 use super::RunError;
 use super::build::Built;
-use super::unfinished::{Content, Files, Shared, lock};
+use super::unfinished::{Files, Shared};
+use crate::lock;
 use crate::scenario::{Name, Resolved};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::BufWriter;
 use std::path::Path;
 use transom_device::{Capture, Direction, InterfaceId};
 use transom_sim::network::Tap;
 
-/// The captures of a run.
-#[derive(Debug, Default)]
-pub(crate) struct Captures(Files<Writing>);
-
 /// A capture of one interface, with both directions.
-#[derive(Debug)]
-struct Writing {
-    capture: Capture<BufWriter<File>>,
-    interface: InterfaceId,
-}
+type Writing = (Capture<BufWriter<File>>, InterfaceId);
 
-impl Captures {
-    /// Begins those that the scenario asks for.
-    pub(crate) fn begin(
-        scenario: &Resolved,
-        built: &mut Built,
-        directory: &Path,
-    ) -> Result<Self, RunError> {
-        let mut captures = Captures::default();
-        let wanted = &scenario.measure.capture;
-        for (link, (there, back)) in scenario.links.iter().zip(built.ways.clone()) {
-            if wanted.binary_search(&link.name).is_err() {
-                continue;
-            }
-            for (node, out, inwards) in [(&link.from, there, back), (&link.to, back, there)] {
-                let file = captures.create(directory, &link.name, node)?;
-                built.network.tap(out, tap(&file, Direction::Outbound));
-                built.network.tap_arrivals(inwards, tap(&file, Direction::Inbound));
-            }
+/// Begins those that the scenario asks for.
+pub(super) fn begin(
+    files: &mut Files,
+    scenario: &Resolved,
+    built: &mut Built,
+    directory: &Path,
+) -> Result<(), RunError> {
+    let wanted = &scenario.measure.capture;
+    for (link, (there, back)) in scenario.links.iter().zip(built.ways.clone()) {
+        if wanted.binary_search(&link.name).is_err() {
+            continue;
         }
-        Ok(captures)
+        for (node, out, inwards) in [(&link.from, there, back), (&link.to, back, there)] {
+            let begin = |file| {
+                let mut capture = Capture::new(file)?;
+                let interface = capture.add_interface(&format!("{} at {node}", link.name))?;
+                Ok((capture, interface))
+            };
+            let complete = |(capture, _): Writing| capture.finish().map(drop);
+            let file = files.create(directory, &file_name(&link.name, node), begin, complete)?;
+            built.network.tap(out, tap(&file, Direction::Outbound));
+            built.network.tap_arrivals(inwards, tap(&file, Direction::Inbound));
+        }
     }
-
-    fn create(
-        &mut self,
-        directory: &Path,
-        link: &Name,
-        node: &Name,
-    ) -> Result<Shared<Writing>, RunError> {
-        self.0.create(directory, &file_name(link, node), |file| {
-            let mut capture = Capture::new(file)?;
-            let interface = capture.add_interface(&format!("{link} at {node}"))?;
-            Ok(Writing { capture, interface })
-        })
-    }
-
-    /// Completes the files. Gives those that could not be written, and why.
-    pub(crate) fn finish(self) -> Vec<String> {
-        self.0.finish()
-    }
+    Ok(())
 }
 
 fn file_name(link: &Name, node: &Name) -> String {
@@ -81,16 +60,10 @@ pub(super) fn file_names(scenario: &Resolved) -> impl Iterator<Item = String> {
     links.flat_map(|link| [&link.from, &link.to].map(|node| file_name(&link.name, node)))
 }
 
-impl Content for Writing {
-    fn complete(self) -> io::Result<()> {
-        self.capture.finish().map(drop)
-    }
-}
-
 fn tap(file: &Shared<Writing>, direction: Direction) -> Tap {
     let file = file.clone();
     Box::new(move |at, packet, comment| {
-        lock(&file).write(|Writing { capture, interface }| {
+        lock(&file).write(|(capture, interface)| {
             capture.write(*interface, at, direction, &[packet], comment)
         });
     })

@@ -1,6 +1,6 @@
 //! Compares observations with expectations.
 
-use super::{LinkObservations, Observations};
+use super::{FlowObservations, LinkObservations, Observations};
 use crate::scenario::{
     Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Time,
 };
@@ -9,6 +9,7 @@ use time_course::Level;
 use transom_sim::link::OPPORTUNITY;
 use transom_sim::measure::{
     FlowSample, Lane, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
+    percentile,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -94,12 +95,39 @@ impl Span {
         self.from <= at && at <= self.until
     }
 
-    /// The samples within, of which the first and the last tell what was added up between them.
+    /// The samples of a flow within, of which the first and the last tell what was added up between them.
+    fn of_flow(self, flow: &FlowObservations) -> &[FlowSample] {
+        self.within(&flow.samples, |sample| sample.at)
+    }
+
+    /// The same of a link.
+    fn of_link(self, link: &LinkObservations) -> &[LinkSample] {
+        self.within(&link.samples, |sample| sample.at)
+    }
+
     fn within<S>(self, samples: &[S], at: impl Fn(&S) -> Instant) -> &[S] {
         let from = samples.partition_point(|sample| at(sample) < self.from);
         let until = samples.partition_point(|sample| at(sample) <= self.until);
         samples.get(from..until).unwrap_or_default()
     }
+}
+
+/// The direction of a link that a quantity is of.
+fn link_of<'a>(
+    quantity: &Quantity,
+    name: &Name,
+    seen: &'a Observations,
+) -> Option<&'a LinkObservations> {
+    let back = quantity.direction == Some(Direction::Back);
+    seen.links.iter().find(|one| one.name == *name && one.back == back)
+}
+
+/// The flows of these names.
+fn flows_of<'a>(
+    names: &'a [Name],
+    seen: &'a Observations,
+) -> impl Iterator<Item = &'a FlowObservations> {
+    names.iter().filter_map(|name| seen.flows.iter().find(|flow| flow.name == *name))
 }
 
 /// The values of a quantity; none where nothing was measured.
@@ -111,10 +139,8 @@ pub(super) fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
         return summarise(quantity.statistic, times.collect());
     }
     match &quantity.link {
-        Some(link) => {
-            let back = quantity.direction == Some(Direction::Back);
-            let found = seen.links.iter().find(|one| one.name == *link && one.back == back);
-            let Some(link) = found else { return Vec::new() };
+        Some(name) => {
+            let Some(link) = link_of(quantity, name, seen) else { return Vec::new() };
             let lane = match quantity.measure {
                 Measure::QueueDelay => Some(Lane::All),
                 Measure::LowLatencyDelay => Some(Lane::LowLatency),
@@ -139,14 +165,13 @@ pub(super) fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
 
 /// The values of each flow.
 fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -> Vec<Vec<f64>> {
-    let flows = names.iter().filter_map(|name| seen.flows.iter().find(|flow| flow.name == *name));
-    flows
+    flows_of(names, seen)
         .map(|flow| {
             if measure == Measure::CompletionTime {
                 let within = flow.completions.iter().filter(|(at, _)| span.has(*at));
                 return within.map(|(_, took)| took.as_nanos() as f64).collect();
             }
-            let samples = span.within(&flow.samples, |sample| sample.at);
+            let samples = span.of_flow(flow);
             let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
                 return Vec::new();
             };
@@ -216,7 +241,7 @@ fn recovery_times(samples: &[FlowSample]) -> Vec<f64> {
 }
 
 fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
-    let samples = span.within(&link.samples, |sample| sample.at);
+    let samples = span.of_link(link);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let grown = |count: fn(&LinkSample) -> u64| (count(last) - count(first)) as f64;
     let control = |count: fn(&WindowSample) -> u64| {
@@ -243,9 +268,7 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
             let dropped = grown(|one| one.counters.dropped().packets);
             vec![if offered > 0.0 { dropped / offered } else { 0.0 }]
         }
-        Measure::Drops => {
-            vec![grown(|one| one.counters.queue_full.packets + one.counters.queue_dropped.packets)]
-        }
+        Measure::Drops => vec![grown(time_course::drops)],
         Measure::Marks => vec![grown(|one| one.counters.marked)],
         Measure::WindowsRewritten => control(|one| one.rewritten),
         Measure::AcksSeen => control(|one| one.acks),
@@ -267,8 +290,7 @@ fn queue_delay(
     lane: Lane,
     span: Span,
 ) -> Vec<f64> {
-    let samples = span.within(&link.samples, |sample| sample.at);
-    let Some(delay) = QueueDelay::of_lane(samples, lane) else { return Vec::new() };
+    let Some(delay) = QueueDelay::of_lane(span.of_link(link), lane) else { return Vec::new() };
     let percentile = |percent| delay.percentile(percent).as_nanos() as f64;
     vec![match statistic {
         // A scenario that asks for anything else of many values is refused when it is read.
@@ -292,10 +314,7 @@ fn summarise(statistic: Option<Statistic>, mut values: Vec<f64>) -> Vec<f64> {
     let (count, sum) = (values.len() as f64, values.iter().sum::<f64>());
     let mean = sum / count;
     values.sort_by(f64::total_cmp);
-    let percentile = |percent: usize| {
-        let rank = (values.len() * percent).div_ceil(100).max(1);
-        values.get(rank - 1).copied().unwrap_or(mean)
-    };
+    let percentile = |percent| percentile(&values, percent).unwrap_or(mean);
     let one = match statistic {
         Statistic::Each => return values,
         Statistic::Sum => sum,

@@ -53,21 +53,13 @@ pub struct LinkObservations {
 
 impl Observations {
     pub(crate) fn collect(scenario: &Resolved, built: &Built, recorder: &Recorder) -> Self {
-        let flows = scenario.flows.iter().enumerate().map(|(number, flow)| FlowObservations {
-            name: flow.name.clone(),
-            samples: recorder.flows().get(number).cloned().unwrap_or_default(),
-            completions: built
-                .network
-                .flows()
-                .get(number)
-                .map(|flow| flow.completions.clone())
-                .unwrap_or_default(),
-            departures: built
-                .network
-                .flows()
-                .get(number)
-                .map(|flow| flow.departures.iter().cloned().collect())
-                .unwrap_or_default(),
+        let flows = scenario.flows.iter().enumerate().map(|(number, flow)| {
+            let known = built.network.flows().get(number);
+            let (completions, departures) = known
+                .map(|flow| (flow.completions.clone(), flow.departures.iter().cloned().collect()))
+                .unwrap_or_default();
+            let samples = recorder.flows().get(number).cloned().unwrap_or_default();
+            FlowObservations { name: flow.name.clone(), samples, completions, departures }
         });
         let ways = scenario.links.iter().flat_map(|link| {
             [(&link.name, false, link.there.rate), (&link.name, true, link.back.rate)]

@@ -1,49 +1,53 @@
 //! Files that are written during a run: they have a temporary name until they are complete, and are removed if they never are.
 
-use super::RunError;
+use super::build::Built;
+use super::{RunError, capture, event_log};
+use crate::lock;
+use crate::scenario::Resolved;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use transom_device::own_file;
 
-/// The contents of such a file.
-pub(super) trait Content {
-    /// Writes what is left to be written.
-    fn complete(self) -> io::Result<()>;
-}
+/// The files of a run: for each, what completes it or says why it could not be written.
+#[derive(Default)]
+pub(crate) struct Files(Vec<Box<dyn FnOnce() -> Result<(), String>>>);
 
-/// The files of a run that have the same kind of content.
-#[derive(Debug)]
-pub(super) struct Files<C>(Vec<Shared<C>>);
-
-impl<C> Default for Files<C> {
-    fn default() -> Self {
-        Files(Vec::new())
+impl Files {
+    /// Begins the captures and event logs that a scenario asks for.
+    pub(crate) fn begin(
+        scenario: &Resolved,
+        built: &mut Built,
+        directory: &Path,
+    ) -> Result<Self, RunError> {
+        let mut files = Files::default();
+        capture::begin(&mut files, scenario, built, directory)?;
+        event_log::begin(&mut files, built, directory)?;
+        Ok(files)
     }
-}
 
-impl<C: Content> Files<C> {
-    /// Creates the file `name` in `directory`, whose content `begin` begins.
-    pub(super) fn create(
+    /// Creates the file `name` in `directory`, whose content `begin` begins, and to which `complete` writes what is left.
+    pub(super) fn create<C: 'static>(
         &mut self,
         directory: &Path,
         name: &str,
         begin: impl FnOnce(BufWriter<File>) -> io::Result<C>,
+        complete: fn(C) -> io::Result<()>,
     ) -> Result<Shared<C>, RunError> {
         let file = Arc::new(Mutex::new(Unfinished::create(directory, name, begin)?));
-        self.0.push(file.clone());
+        let ours = file.clone();
+        self.0.push(Box::new(move || lock(&ours).finish(complete)));
         Ok(file)
     }
 
     /// Completes the files. Gives those that could not be written, and why.
-    pub(super) fn finish(self) -> Vec<String> {
-        self.0.iter().filter_map(|file| lock(file).finish().err()).collect()
+    pub(crate) fn finish(self) -> Vec<String> {
+        self.0.into_iter().filter_map(|finish| finish().err()).collect()
     }
 }
 
 /// A file under its name for the time being.
-#[derive(Debug)]
 pub(super) struct Unfinished<C> {
     path: PathBuf,
     for_now: PathBuf,
@@ -55,11 +59,7 @@ pub(super) struct Unfinished<C> {
 /// A file that several write to.
 pub(super) type Shared<C> = Arc<Mutex<Unfinished<C>>>;
 
-pub(super) fn lock<C>(file: &Shared<C>) -> MutexGuard<'_, Unfinished<C>> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<C: Content> Unfinished<C> {
+impl<C> Unfinished<C> {
     fn create(
         directory: &Path,
         name: &str,
@@ -88,12 +88,12 @@ impl<C: Content> Unfinished<C> {
     }
 
     /// Completes the file and gives it its name, or says which it is and what went wrong.
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self, complete: fn(C) -> io::Result<()>) -> Result<(), String> {
         let done = match (self.error.take(), self.content.take()) {
             (Some(error), _) => Err(error),
             (None, None) => Ok(()),
             (None, Some(content)) => {
-                content.complete().and_then(|()| fs::rename(&self.for_now, &self.path))
+                complete(content).and_then(|()| fs::rename(&self.for_now, &self.path))
             }
         };
         done.map_err(|error| {

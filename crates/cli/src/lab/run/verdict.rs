@@ -135,7 +135,7 @@ const MOST_POINTS: usize = 40;
 /// The main numbers of each point: means over its seeds.
 fn main_table(summary: &Summary) -> Vec<String> {
     let mut points: Vec<(usize, Vec<&Line>)> = Vec::new();
-    for line in summary.lines() {
+    for line in &summary.lines {
         match points.iter_mut().find(|(point, _)| *point == line.point) {
             Some((_, lines)) => lines.push(line),
             None => points.push((line.point, vec![line])),

@@ -18,28 +18,30 @@ const MOST_ROWS: usize = 1 << 30;
 type Wrong = String;
 
 /// Reads a table back from a file's contents: its owners with their rows.
-pub(in super::super) fn read<T: Table>(contents: Vec<u8>) -> Result<Vec<T::Owner>, Wrong> {
+pub(in super::super) fn read<O, R: Default>(
+    table: &Table<O, R>,
+    contents: Vec<u8>,
+) -> Result<Vec<O>, Wrong> {
     // The library checks what it reads, but does not promise never to panic.
-    catch_unwind(AssertUnwindSafe(|| whole::<T>(contents)))
+    catch_unwind(AssertUnwindSafe(|| whole(table, contents)))
         .unwrap_or_else(|_| Err("it is no Parquet file that can be understood".into()))
 }
 
-fn whole<T: Table>(contents: Vec<u8>) -> Result<Vec<T::Owner>, Wrong> {
+fn whole<O, R: Default>(table: &Table<O, R>, contents: Vec<u8>) -> Result<Vec<O>, Wrong> {
     let library = |error: ParquetError| error.to_string();
     let file = SerializedFileReader::new(Bytes::from(contents)).map_err(library)?;
     let metadata = file.metadata().file_metadata();
-    let expected = schema::<T>().map_err(library)?;
+    let expected = schema(table).map_err(library)?;
     if metadata.schema_descr().root_schema().get_fields() != expected.get_fields() {
-        return Err(format!("it does not have the columns of the table `{}`", T::NAME));
+        return Err(format!("it does not have the columns of the table `{}`", table.name));
     }
     let listed = metadata
         .key_value_metadata()
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == OWNERS)?.value.as_ref())
         .ok_or_else(|| format!("its metadata has no `{OWNERS}`"))?;
     let listed = serde_json::from_str(listed).map_err(|error| format!("`{OWNERS}`: {error}"))?;
-    let mut owners = owners::of_list::<T>(listed)?;
-    let mut rows = Filler { owners: &mut owners, current: 0 };
-    let mut count = 0usize;
+    let mut owners = owners::of_list(table, listed)?;
+    let (mut count, mut current) = (0usize, 0);
     for number in 0..file.num_row_groups() {
         let group = file.get_row_group(number).map_err(library)?;
         let here = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
@@ -47,57 +49,51 @@ fn whole<T: Table>(contents: Vec<u8>) -> Result<Vec<T::Owner>, Wrong> {
         if here > GROUP || count > MOST_ROWS {
             return Err("it has more rows than any run".into());
         }
-        rows.add::<T>(group.as_ref(), here)?;
+        add(table, &mut owners, &mut current, group.as_ref(), here)?;
     }
     Ok(owners)
 }
 
-/// Gives rows to their owners, which come in order.
-struct Filler<'a, O> {
-    owners: &'a mut Vec<O>,
-    current: usize,
-}
-
-impl<O> Filler<'_, O> {
-    fn add<T: Table<Owner = O>>(
-        &mut self,
-        group: &dyn RowGroupReader,
-        count: usize,
-    ) -> Result<(), Wrong> {
-        let mut keys = Vec::new();
-        for (number, (name, _)) in T::KEYS.iter().enumerate() {
-            keys.push(texts(group, number, count).map_err(|wrong| in_column(name, wrong))?);
-        }
-        let mut rows = vec![T::blank(); count];
-        let mut optional = Vec::new();
-        for (number, column) in (T::KEYS.len()..).zip(T::columns()) {
-            let wrong = |wrong| in_column(column.name, wrong);
-            if let Some(cells) = fill(group, number, column, &mut rows).map_err(wrong)? {
-                optional.push((column, cells));
-            }
-        }
-        // Cells that do not belong together come back as others.
-        for (column, cells) in optional {
-            if cells.iter().zip(&rows).any(|(cell, row)| *cell != column.integer(None, row)) {
-                let wrong = "a value is there that cannot be, or one is missing";
-                return Err(in_column(column.name, wrong.into()));
-            }
-        }
-        for (number, row) in rows.into_iter().enumerate() {
-            let is_of = |owner: &O| {
-                let own = T::key(owner);
-                keys.iter().zip(own).all(|(key, own)| {
-                    key.get(number).is_some_and(|key| key.data() == own.as_bytes())
-                })
-            };
-            while self.owners.get(self.current).is_some_and(|owner| !is_of(owner)) {
-                self.current += 1;
-            }
-            let owner = self.owners.get_mut(self.current);
-            T::rows_mut(owner.ok_or("a row belongs to nothing that is listed")?).push(row);
-        }
-        Ok(())
+/// Gives the rows of a group to their owners, which come in order, from the `current` one on.
+fn add<O, R: Default>(
+    table: &Table<O, R>,
+    owners: &mut [O],
+    current: &mut usize,
+    group: &dyn RowGroupReader,
+    count: usize,
+) -> Result<(), Wrong> {
+    let mut keys = Vec::new();
+    for (number, (name, _)) in table.keys.iter().enumerate() {
+        keys.push(texts(group, number, count).map_err(|wrong| in_column(name, wrong))?);
     }
+    let mut rows: Vec<R> = std::iter::repeat_with(R::default).take(count).collect();
+    let mut optional = Vec::new();
+    for (number, column) in (table.keys.len()..).zip(table.columns) {
+        let wrong = |wrong| in_column(column.name, wrong);
+        if let Some(cells) = fill(group, number, column, &mut rows).map_err(wrong)? {
+            optional.push((column, cells));
+        }
+    }
+    // Cells that do not belong together come back as others.
+    for (column, cells) in optional {
+        if cells.iter().zip(&rows).any(|(cell, row)| *cell != column.integer(None, row)) {
+            let wrong = "a value is there that cannot be, or one is missing";
+            return Err(in_column(column.name, wrong.into()));
+        }
+    }
+    for (number, row) in rows.into_iter().enumerate() {
+        let is_of = |owner: &O| {
+            keys.iter()
+                .zip((table.key)(owner))
+                .all(|(key, own)| key.get(number).is_some_and(|key| key.data() == own.as_bytes()))
+        };
+        while owners.get(*current).is_some_and(|owner| !is_of(owner)) {
+            *current += 1;
+        }
+        let owner = owners.get_mut(*current).ok_or("a row belongs to nothing that is listed")?;
+        (table.rows_mut)(owner).push(row);
+    }
+    Ok(())
 }
 
 fn in_column(name: &str, wrong: Wrong) -> Wrong {
@@ -170,17 +166,12 @@ fn fill<R>(
                 set(row, cell.data()).ok_or(INVALID)?;
             }
         }
-        Kind::Always { .. } => {
-            for (cell, row) in cells(group, number, column, rows.len())?.zip(rows) {
-                column.set(row, cell).ok_or(INVALID)?;
-            }
-        }
-        Kind::Sometimes { set, .. } => {
+        Kind::Integer { optional, set, .. } => {
             let cells: Vec<_> = cells(group, number, column, rows.len())?.collect();
             for (cell, row) in cells.iter().zip(rows) {
                 set(row, *cell).ok_or(INVALID)?;
             }
-            return Ok(Some(cells));
+            return Ok(optional.then_some(cells));
         }
     }
     Ok(None)

@@ -35,9 +35,9 @@ fn parts_make_the_whole() {
     assert_eq!(inputs.iter().map(waiting).collect::<Vec<_>>(), [1, 1, 2]);
     inputs.reverse();
     let output = directory.path().join("merged");
-    let merged = merge(&inputs, &output).unwrap();
-    for mut run in merged.store.runs().unwrap() {
-        assert_eq!(merged.store.compare(&mut run).unwrap(), run.manifest().point > 1);
+    let (merged, _) = merge(&inputs, &output).unwrap();
+    for mut run in merged.runs().unwrap() {
+        assert_eq!(merged.compare(&mut run).unwrap(), run.manifest().point > 1);
         assert_eq!(run.manifest().waiting(), 0);
     }
     assert!(tree(&output) == tree(whole.path()));

@@ -140,39 +140,39 @@ const FORMS: &[Form] = &[
 ];
 
 impl Form {
-    fn write<T: Table>(self, owners: &[T::Owner]) -> Vec<u8> {
+    fn write<O, R>(self, table: &Table<O, R>, owners: &[O]) -> Vec<u8> {
         let made_by = [("transom.seed", "7".to_owned())];
         let mut file = Vec::new();
         match self {
             #[cfg(feature = "parquet")]
-            Form::Parquet => parquet::write::<T>(&mut file, &made_by, owners).unwrap(),
-            Form::Plain => plain::write::<T>(&mut file, &made_by, owners).unwrap(),
+            Form::Parquet => parquet::write(&mut file, table, &made_by, owners).unwrap(),
+            Form::Plain => plain::write(&mut file, table, &made_by, owners).unwrap(),
         }
         file
     }
 
-    fn read<T: Table>(self, file: Vec<u8>) -> Result<Vec<T::Owner>, String> {
+    fn read<O, R: Default>(self, table: &Table<O, R>, file: Vec<u8>) -> Result<Vec<O>, String> {
         match self {
             #[cfg(feature = "parquet")]
-            Form::Parquet => parquet::read::<T>(file),
-            Form::Plain => plain::read::<T>(&file),
+            Form::Parquet => parquet::read(table, file),
+            Form::Plain => plain::read(table, &file),
         }
     }
 }
 
 fn stored(form: Form, seen: &Observations) -> [Vec<u8>; 3] {
     let Observations { flows, links, .. } = seen;
-    [form.write::<Flows>(flows), form.write::<Completions>(flows), form.write::<Links>(links)]
+    [form.write(&FLOWS, flows), form.write(&COMPLETIONS, flows), form.write(&LINKS, links)]
 }
 
 fn read(form: Form, files: [Vec<u8>; 3]) -> Result<Observations, String> {
     let [flows, completions, links] = files;
-    let mut flows = form.read::<Flows>(flows)?;
-    for (flow, other) in flows.iter_mut().zip(form.read::<Completions>(completions)?) {
+    let mut flows = form.read(&FLOWS, flows)?;
+    for (flow, other) in flows.iter_mut().zip(form.read(&COMPLETIONS, completions)?) {
         assert_eq!(flow.name, other.name);
         flow.completions = other.completions;
     }
-    let links = form.read::<Links>(links)?;
+    let links = form.read(&LINKS, links)?;
     Ok(Observations { flows, links, packets: 0, events: None, lost: Vec::new() })
 }
 
@@ -227,7 +227,7 @@ fn percentiles_of_a_queue_by_hand() {
     let samples = vec![sample(5, &[9]), sample(15, &[100, 20, 20, 7]), sample(15, &[])];
     let link = LinkObservations { name: Name::new("x").unwrap(), back: false, rate: None, samples };
     let mut text = Vec::new();
-    csv::write::<Links>(&mut text, &[link]).unwrap();
+    csv::write(&mut text, &LINKS, &[link]).unwrap();
     let text = String::from_utf8(text).unwrap();
     let ends: Vec<Vec<&str>> =
         text.lines().map(|line| line.rsplit(',').take(4).collect()).collect();
@@ -244,99 +244,73 @@ fn percentiles_of_a_queue_by_hand() {
 #[cfg(feature = "parquet")]
 #[test]
 fn long_tables_are_read_back_as_they_were() {
-    let mut link = Links::owner(&["x".into(), "back".into()]).unwrap();
+    let mut link = (LINKS.owner)(&["x".into(), "back".into()]).unwrap();
     for number in 0..300_000 {
-        let mut sample = Links::blank();
-        sample.at = Instant::from_millis(number);
+        let mut sample = LinkSample { at: Instant::from_millis(number), ..LinkSample::default() };
         sample.waiting.bytes = number * number % 1009;
         sample.counters.offered.packets = 3 * number;
         link.samples.push(sample);
     }
     let mut file = Vec::new();
-    parquet::write::<Links>(&mut file, &[], std::slice::from_ref(&link)).unwrap();
+    parquet::write(&mut file, &LINKS, &[], std::slice::from_ref(&link)).unwrap();
     assert!(file.len() < 1_000_000, "{}", file.len());
-    assert!(parquet::read::<Links>(file).unwrap() == [link]);
+    assert!(parquet::read(&LINKS, file).unwrap() == [link]);
 }
 
 /// A table that says what no sender is like: a window is missing where everything else is there.
-struct Contradiction;
-
-static CONTRADICTING: LazyLock<Vec<Column<FlowSample>>> = LazyLock::new(|| {
-    let column = |column: &Column<FlowSample>| {
-        let kind = match column.kind {
-            Kind::Sometimes { set, .. } if column.name == "cwnd" => {
-                Kind::Sometimes { get: |_| None, set }
-            }
-            Kind::Sometimes { set, .. } => Kind::Sometimes { get: |_| Some(1), set },
-            _ => Kind::Always { get: |_| 1, set: |_, _| Some(()) },
+fn contradiction() -> Table<FlowObservations, FlowSample> {
+    static COLUMNS: LazyLock<Vec<Column<FlowSample>>> = LazyLock::new(|| {
+        let column = |column: &Column<FlowSample>| {
+            let get: fn(&FlowSample) -> Option<u64> = match column.name {
+                "cwnd" => |_| None,
+                _ => |_| Some(1),
+            };
+            let optional = column.is_optional();
+            let kind = Kind::Integer { optional, get, set: |_, _| Some(()) };
+            Column { name: column.name, doc: column.doc, kind }
         };
-        Column { name: column.name, doc: column.doc, kind }
-    };
-    Flows::columns().iter().map(column).collect()
-});
-
-impl Table for Contradiction {
-    const NAME: &'static str = Flows::NAME;
-    const KEYS: &'static [(&'static str, &'static str)] = Flows::KEYS;
-    type Owner = FlowObservations;
-    type Row = FlowSample;
-
-    fn attributes() -> &'static [Column<FlowObservations>] {
-        Flows::attributes()
-    }
-
-    fn columns() -> &'static [Column<FlowSample>] {
-        &CONTRADICTING
-    }
-
-    fn blank() -> FlowSample {
-        Flows::blank()
-    }
-
-    fn key(flow: &FlowObservations) -> Vec<&str> {
-        Flows::key(flow)
-    }
-
-    fn owner(key: &[String]) -> Option<FlowObservations> {
-        Flows::owner(key)
-    }
-
-    fn rows(flow: &FlowObservations) -> &[FlowSample] {
-        Flows::rows(flow)
-    }
-
-    fn rows_mut(flow: &mut FlowObservations) -> &mut Vec<FlowSample> {
-        Flows::rows_mut(flow)
+        FLOWS.columns.iter().map(column).collect()
+    });
+    Table {
+        name: FLOWS.name,
+        keys: FLOWS.keys,
+        attributes: FLOWS.attributes,
+        columns: &COLUMNS,
+        key: FLOWS.key,
+        owner: FLOWS.owner,
+        rows: FLOWS.rows,
+        rows_mut: FLOWS.rows_mut,
     }
 }
 
 #[test]
 fn impossible_observations_are_refused() {
-    let mut flow = Flows::owner(&["x".into()]).unwrap();
-    flow.samples.push(Flows::blank());
+    let mut flow = (FLOWS.owner)(&["x".into()]).unwrap();
+    flow.samples.push(FlowSample::default());
     let flows = [flow];
+    let contradiction = contradiction();
     for form in FORMS {
-        let file = form.write::<Contradiction>(&flows);
-        let error = form.read::<Flows>(file).unwrap_err();
+        let file = form.write(&contradiction, &flows);
+        let error = form.read(&FLOWS, file).unwrap_err();
         let expected = "column `cwnd`: a value is there that cannot be, or one is missing";
         assert!(error.ends_with(expected), "{error}");
         // A table of another kind, and none.
-        let file = form.write::<Flows>(&flows);
-        let error = form.read::<Completions>(file).unwrap_err();
+        let file = form.write(&FLOWS, &flows);
+        let error = form.read(&COMPLETIONS, file).unwrap_err();
         assert_eq!(error, "it does not have the columns of the table `completions`");
-        assert!(form.read::<Flows>(Vec::new()).is_err());
+        assert!(form.read(&FLOWS, Vec::new()).is_err());
     }
 }
 
 /// Mistakes in a plain table are reported with their line.
 #[test]
 fn a_plain_table_is_what_was_written_or_refused() {
-    let mut flows = [Flows::owner(&["x".into()]).unwrap(), Flows::owner(&["y".into()]).unwrap()];
-    flows.iter_mut().for_each(|flow| flow.samples.push(Flows::blank()));
-    let text = String::from_utf8(Form::Plain.write::<Flows>(&flows)).unwrap();
+    let mut flows = [(FLOWS.owner)(&["x".into()]).unwrap(), (FLOWS.owner)(&["y".into()]).unwrap()];
+    flows.iter_mut().for_each(|flow| flow.samples.push(FlowSample::default()));
+    let text = String::from_utf8(Form::Plain.write(&FLOWS, &flows)).unwrap();
     let (head, rows) = text.split_once('\n').unwrap();
     assert_eq!(rows, "0,0,0,0,0,,,,,,,,,,,,,\n1,0,0,0,0,,,,,,,,,,,,,\n");
-    let read = |rows: &str| plain::read::<Flows>(format!("{head}\n{rows}").as_bytes());
+    let read = |rows: &str| plain::read(&FLOWS, format!("{head}\n{rows}").as_bytes());
     assert_eq!(read(rows).unwrap(), flows);
     for (from, to, expected) in [
         ("\n1,", "\n2,", "line 3: it belongs to nothing that is listed"),

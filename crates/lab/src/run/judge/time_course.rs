@@ -4,10 +4,10 @@
 //! sampled value. A measure over a span, such as goodput, has at each sample the value of the window that ends there. So the first value comes a
 //! whole window after the first moment. These values show when a course reaches a level, exact to a sample interval.
 
-use super::Span;
-use crate::run::{FlowObservations, LinkObservations, Observations};
-use crate::scenario::{Direction, Measure, Name, Quantity};
-use transom_sim::measure::{LinkSample, SenderSample, jain_index, per_second};
+use super::{Span, flows_of, link_of};
+use crate::run::{LinkObservations, Observations};
+use crate::scenario::{Measure, Quantity};
+use transom_sim::measure::{FlowSample, LinkSample, SenderSample, jain_index, per_second};
 use transom_tcp::time::{Duration, Instant};
 
 /// A measure at every sample.
@@ -46,69 +46,54 @@ impl Level {
 
 /// The course of each flow, or of all of them or the link together.
 pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
+    let measure = quantity.measure;
     let window = quantity.window.map(|window| window.0).unwrap_or_default();
     if let Some(name) = &quantity.link {
-        let back = quantity.direction == Some(Direction::Back);
-        let link = seen.links.iter().find(|one| one.name == *name && one.back == back);
-        return link
-            .map(|link| of_link(quantity.measure, link, span, window))
-            .into_iter()
-            .collect();
+        let link = link_of(quantity, name, seen).into_iter();
+        return link.map(|link| of_link(measure, link, span, window)).collect();
     }
-    let flows = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
-    if quantity.measure == Measure::Jain {
-        return vec![fairness(quantity, seen, span, window)];
-    }
-    let flows = quantity.flows.iter().filter_map(flows);
-    flows
-        .map(|flow| {
-            let samples = span.within(&flow.samples, |sample| sample.at);
-            match quantity.measure {
-                Measure::Goodput => {
-                    let total = |number: usize| {
-                        let sample = samples.get(number)?;
-                        Some((sample.at, sample.delivered))
-                    };
-                    rates(samples.len(), total, window)
-                }
-                Measure::Throughput => {
-                    let total = |number: usize| {
-                        let sample = samples.get(number)?;
-                        Some((sample.at, sample.sent.bytes?))
-                    };
-                    rates(samples.len(), total, window)
-                }
-                measure => {
-                    let senders = samples.iter().filter_map(|one| Some((one.at, one.sender?)));
-                    let value = |(at, sender)| Some((at, of_sender(measure, sender)?));
-                    senders.filter_map(value).collect()
-                }
-            }
-        })
-        .collect()
+    let flows = flows_of(&quantity.flows, seen);
+    let courses = flows.map(|flow| of_flow(measure, span.of_flow(flow), window)).collect();
+    if measure == Measure::Jain { vec![fairness(courses)] } else { courses }
 }
 
 /// Counts since the first moment of the span: bytes delivered, by flow, or packets that a queue dropped.
 pub(super) fn counted(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
     if let Some(name) = &quantity.link {
-        let back = quantity.direction == Some(Direction::Back);
-        let link = seen.links.iter().find(|one| one.name == *name && one.back == back);
-        let dropped =
-            |one: &LinkSample| one.counters.queue_full.packets + one.counters.queue_dropped.packets;
-        let course = |link: &LinkObservations| {
-            let samples = span.within(&link.samples, |sample| sample.at);
-            let first = samples.first().map_or(0, dropped);
-            samples.iter().map(|one| (one.at, (dropped(one) - first) as f64)).collect()
-        };
-        return link.map(course).into_iter().collect();
+        let totals = |link| span.of_link(link).iter().map(|one| (one.at, drops(one)));
+        return link_of(quantity, name, seen)
+            .into_iter()
+            .map(|link| growth(totals(link)))
+            .collect();
     }
-    let flows = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
-    let course = |flow: &FlowObservations| {
-        let samples = span.within(&flow.samples, |sample| sample.at);
-        let first = samples.first().map_or(0, |sample| sample.delivered);
-        samples.iter().map(|one| (one.at, (one.delivered - first) as f64)).collect()
+    let totals = |flow| span.of_flow(flow).iter().map(|one| (one.at, one.delivered));
+    flows_of(&quantity.flows, seen).map(|flow| growth(totals(flow))).collect()
+}
+
+/// How much more than the first.
+fn growth(totals: impl Iterator<Item = (Instant, u64)>) -> Course {
+    let mut first = None;
+    totals.map(|(at, now)| (at, (now - *first.get_or_insert(now)) as f64)).collect()
+}
+
+/// Packets that a link's queue has refused or dropped so far.
+pub(super) fn drops(sample: &LinkSample) -> u64 {
+    sample.counters.queue_full.packets + sample.counters.queue_dropped.packets
+}
+
+fn of_flow(measure: Measure, samples: &[FlowSample], window: Duration) -> Course {
+    let rates_of = |total: fn(&FlowSample) -> Option<u64>| {
+        let totals = samples.iter().map_while(|one| Some((one.at, total(one)?)));
+        rates(&totals.collect::<Vec<_>>(), window)
     };
-    quantity.flows.iter().filter_map(flows).map(course).collect()
+    match measure {
+        Measure::Goodput | Measure::Jain => rates_of(|one| Some(one.delivered)),
+        Measure::Throughput => rates_of(|one| one.sent.bytes),
+        _ => {
+            let value = |one: &FlowSample| Some((one.at, of_sender(measure, one.sender?)?));
+            samples.iter().filter_map(value).collect()
+        }
+    }
 }
 
 /// The state of a sender at one moment.
@@ -127,25 +112,17 @@ pub(super) fn of_sender(measure: Measure, sender: SenderSample) -> Option<f64> {
     }
 }
 
-/// The growth of `total` per second, over the window that ends at each sample.
-fn rates(
-    samples: usize,
-    total: impl Fn(usize) -> Option<(Instant, u64)>,
-    window: Duration,
-) -> Course {
+/// The growth of totals per second, over the window that ends at each sample.
+fn rates(totals: &[(Instant, u64)], window: Duration) -> Course {
     let mut first = 0;
     let mut course = Vec::new();
-    let Some((start, _)) = total(0) else { return course };
-    for number in 0..samples {
-        let Some((at, now)) = total(number) else { continue };
-        if at.since(start) < window {
-            continue;
-        }
+    for &(at, now) in totals {
+        let is_whole = |(then, _): &&(Instant, u64)| at.since(*then) >= window;
         // The last sample that is a whole window ago.
-        while total(first + 1).is_some_and(|(then, _)| at.since(then) >= window) {
+        while totals.get(first + 1).as_ref().is_some_and(is_whole) {
             first += 1;
         }
-        if let Some((then, before)) = total(first) {
+        if let Some(&(then, before)) = totals.get(first).filter(is_whole) {
             course.push((at, per_second(now.saturating_sub(before), at.since(then))));
         }
     }
@@ -153,17 +130,15 @@ fn rates(
 }
 
 fn of_link(measure: Measure, link: &LinkObservations, span: Span, window: Duration) -> Course {
-    let samples = span.within(&link.samples, |sample| sample.at);
+    let samples = span.of_link(link).iter();
     match (measure, link.rate) {
         (Measure::Utilisation, Some(rate)) => {
-            let total = |number: usize| {
-                let sample = samples.get(number)?;
-                Some((sample.at, sample.counters.delivered.bytes))
-            };
+            let totals: Vec<_> =
+                samples.map(|one| (one.at, one.counters.delivered.bytes)).collect();
             let share = |(at, speed)| (at, speed / rate.bits_per_sec() as f64);
-            rates(samples.len(), total, window).into_iter().map(share).collect()
+            rates(&totals, window).into_iter().map(share).collect()
         }
-        _ => samples.iter().filter_map(|one| Some((one.at, of_way(measure, one)?))).collect(),
+        _ => samples.filter_map(|one| Some((one.at, of_way(measure, one)?))).collect(),
     }
 }
 
@@ -176,21 +151,8 @@ pub(super) fn of_way(measure: Measure, sample: &LinkSample) -> Option<f64> {
     }
 }
 
-/// Jain's index of the flows' goodputs over the window that ends at each sample.
-fn fairness(quantity: &Quantity, seen: &Observations, span: Span, window: Duration) -> Course {
-    let find = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
-    let flows = quantity.flows.iter().filter_map(find);
-    // A flow that has not begun has no samples yet, and a share of nothing.
-    let courses: Vec<Course> = flows
-        .map(|flow| {
-            let samples = span.within(&flow.samples, |sample| sample.at);
-            let total = |number: usize| {
-                let sample = samples.get(number)?;
-                Some((sample.at, sample.delivered))
-            };
-            rates(samples.len(), total, window)
-        })
-        .collect();
+/// Jain's index of the flows' goodputs. A flow that has not begun has no samples yet, and a share of nothing.
+fn fairness(courses: Vec<Course>) -> Course {
     let Some(longest) = courses.iter().max_by_key(|course| course.len()) else {
         return Vec::new();
     };
@@ -231,13 +193,12 @@ mod tests {
     #[test]
     fn a_rate_is_that_of_the_window_that_ends_there() {
         // 100 bytes in the first second, then 300, then 500.
-        let totals = [0, 100, 400, 900];
-        let total = |n: usize| Some((at(n as u64), *totals.get(n)?));
+        let totals = [(at(0), 0), (at(1), 100), (at(2), 400), (at(3), 900)];
         // In bits per second.
-        let course = rates(totals.len(), total, Duration::from_secs(1));
+        let course = rates(&totals, Duration::from_secs(1));
         assert_eq!(course, [(at(1), 800.0), (at(2), 2400.0), (at(3), 4000.0)]);
-        let course = rates(totals.len(), total, Duration::from_secs(2));
+        let course = rates(&totals, Duration::from_secs(2));
         assert_eq!(course, [(at(2), 1600.0), (at(3), 3200.0)]);
-        assert!(rates(totals.len(), total, Duration::from_secs(9)).is_empty());
+        assert!(rates(&totals, Duration::from_secs(9)).is_empty());
     }
 }
