@@ -141,9 +141,6 @@ pub(crate) const SWITCH: Kind<bool> = Kind {
     show: |on| if *on { Shown::Switch } else { Shown::Nothing },
 };
 
-/// Whether a text can be the value of the parameter that may come first without its name.
-type IsOne = fn(&str) -> bool;
-
 /// What is found at the parameters of a queue or of a policy, one after the other.
 #[derive(Default)]
 pub(crate) struct Walk<'a> {

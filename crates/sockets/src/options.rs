@@ -149,7 +149,7 @@ fn is_for(entry: &OptionEntry, version: Family) -> bool {
     }
 }
 
-/// What a program means for a connection by these values of its socket's options, each with its level and number. A value that is not possible
+/// The options of a connection that a program means by these values of its socket's, each with its level and number. A value that is not possible
 /// means nothing.
 pub fn meanings<'a>(values: impl IntoIterator<Item = (i32, i32, &'a [u8])>) -> SocketOptions {
     let mut options = Options::of_profile(&Profile::default());
