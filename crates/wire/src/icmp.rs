@@ -166,9 +166,10 @@ impl<'a> IcmpMessage<'a> {
         let (&[kind, code, _, _], body) = bytes.split_first_chunk::<4>().ok_or(Error::Truncated)?;
         let version = Version::of(src);
         // [RFC792-2-2] [RFC4443-2.3-1] [RFC8200-8.1-3]
-        let intact = match version.is_v4() {
-            true => Sum::of(bytes).is_valid(),
-            false => checksum::verify(src, dst, version.protocol, bytes),
+        let intact = if version.is_v4() {
+            Sum::of(bytes).is_valid()
+        } else {
+            checksum::verify(src, dst, version.protocol, bytes)
         };
         if !intact {
             return Err(Error::BadChecksum);

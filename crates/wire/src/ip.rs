@@ -116,8 +116,9 @@ impl<'a> IpPacket<'a> {
     /// The IPv4 header checksum is not verified; see [`Ipv4Packet::checksum_ok`].
     ///
     /// # Errors
-    /// [`Error::BadVersion`] unless the version is 4 or 6; otherwise those of [`Ipv4Packet::parse`]
-    /// and [`Ipv6Packet::parse`].
+    /// [`Error::BadVersion`] unless the version is 4 or 6, [`Error::Truncated`] if a header or the
+    /// packet is longer than `bytes`, [`Error::BadHeaderLength`] and [`Error::BadLength`] for lengths
+    /// of IPv4 that contradict each other, [`Error::TooManyExtensionHeaders`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         match bytes.first().ok_or(Error::Truncated)? >> 4 {

@@ -46,12 +46,8 @@ pub struct Ipv4Packet<'a> {
 impl<'a> Ipv4Packet<'a> {
     /// Reads the packet at the start of `bytes`, which may be longer than the packet.
     ///
-    /// The header checksum is not verified.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`,
-    /// [`Error::BadVersion`], [`Error::BadHeaderLength`] for an IHL below five words,
-    /// [`Error::BadLength`] for a total length below the header's.
+    /// The header checksum is not verified. [`Error::BadHeaderLength`] is for an IHL below five words,
+    /// and [`Error::BadLength`] for a total length below the header's.
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let packet = Self::parse_header(bytes)?;
