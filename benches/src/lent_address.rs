@@ -78,7 +78,7 @@ impl LentHost {
     /// # Errors
     /// The broker's refusal.
     pub fn lease(&self) -> anyhow::Result<Lease> {
-        Ok(Lease::with(self.socket(), &Wish { name: "benches".into(), queues: 1 })?)
+        Ok(Lease::connect(self.socket(), &Wish { name: "benches".into(), queues: 1 })?)
     }
 
     /// Starts Transom on a device of the broker's.
@@ -205,7 +205,7 @@ pub fn broker(what: &str) -> anyhow::Result<()> {
 pub fn hold(what: &str) -> anyhow::Result<()> {
     let (at, socket) = what.split_once(' ').context("an address and a socket")?;
     let at: SocketAddr = at.parse()?;
-    let mut lease = Lease::connect(socket)?;
+    let mut lease = Lease::connect(socket, &Wish::default())?;
     let bound = BoundSocket::bind(at)?;
     lease.add_port(&bound)?;
     let mut bare = BareLease::new(lease, vec![bound])?;

@@ -1,10 +1,10 @@
 //! The client's side: a device on the host's own addresses, and ports for it.
 //!
 //! ```no_run
-//! use transom_broker::client::{BoundSocket, Lease};
+//! use transom_broker::client::{BoundSocket, Lease, Wish, default_path};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut lease = Lease::connect(transom_broker::client::default_path())?;
+//! let mut lease = Lease::connect(default_path(), &Wish::default())?;
 //! // A non-blocking TUN device with a virtio-net header of 10 bytes (little-endian) before each packet, whose offloads are on.
 //! let tun = lease.take_descriptors().remove(0);
 //! println!("{} with {:?}", lease.opened().device, lease.opened().host.addresses);
@@ -203,19 +203,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Asks the broker at `path` for a device with one queue.
-    ///
-    /// # Errors
-    /// [`BrokerError::NotRunning`], or the broker's refusal.
-    pub fn connect(path: impl AsRef<Path>) -> Result<Self, BrokerError> {
-        Self::with(path, &Wish::default())
-    }
-
     /// Asks the broker at `path` for a device.
     ///
     /// # Errors
-    /// As [`Lease::connect`].
-    pub fn with(path: impl AsRef<Path>, wish: &Wish) -> Result<Self, BrokerError> {
+    /// [`BrokerError::NotRunning`], or the broker's refusal.
+    pub fn connect(path: impl AsRef<Path>, wish: &Wish) -> Result<Self, BrokerError> {
         let path = path.as_ref().to_owned();
         let connection = connect_to_broker(&path)?;
         let mut name = wish.name.clone();
@@ -403,7 +395,7 @@ mod tests {
     #[test]
     fn without_a_broker_the_error_names_the_command_that_starts_one() {
         let directory = tempfile::tempdir().unwrap();
-        let error = Lease::connect(directory.path().join("none")).unwrap_err();
+        let error = Lease::connect(directory.path().join("none"), &Wish::default()).unwrap_err();
         assert!(error.to_string().contains("transom broker run"), "{error}");
         assert_eq!(error.io_kind(), io::ErrorKind::NotFound);
     }

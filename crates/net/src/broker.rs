@@ -1,11 +1,11 @@
 //! A stack on the host's own addresses, with ports that a broker has packets brought for (feature `broker`).
 //!
 //! ```no_run
-//! use transom_broker::client::{Lease, default_path};
+//! use transom_broker::client::{Lease, Wish, default_path};
 //! use transom_net::Stack;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let lease = Lease::connect(default_path())?;
+//! let lease = Lease::connect(default_path(), &Wish::default())?;
 //! let stack = Stack::builder().start_leased(lease)?;
 //! // On the host's address, beside the kernel's own servers.
 //! let listener = stack.listen("0.0.0.0:8080")?;
@@ -98,7 +98,7 @@ pub(crate) fn open_shared(socket: &Path, options: &OpenOptions) -> io::Result<Op
     let path = if usual { default_path() } else { socket.to_owned() };
     let queues = queues_of(options);
     // First: without a broker, nothing that was asked for matters.
-    let mut lease = Lease::with(path, &Wish { queues, ..Wish::default() })?;
+    let mut lease = Lease::connect(path, &Wish { queues, ..Wish::default() })?;
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !options.addresses.is_empty() {
         return refused("its addresses are the machine's, and cannot be chosen");
