@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use transom_device::hints::{PREFETCH, prefer_huge_pages};
+use transom_device::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict, WindowControl};
 use transom_tcp::time::Instant as Time;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use transom_device::DeviceWord;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{OpenOptions, open};
-use transom_device::word::DeviceWord;
 use transom_device::{Demultiplexer, DemuxCounters};
 
 use crate::{interrupt, output};

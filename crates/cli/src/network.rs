@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use transom_device::DeviceWord;
 use transom_device::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::open::{OpenError, Opened, kernel_ends, open};
-use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
 use crate::socket::{Host, Listener};
@@ -287,8 +287,8 @@ impl NetworkArgs {
 
 /// Gives better advice about a device that could not be opened, as far as only the command knows it.
 fn explain(error: OpenError, private: bool) -> anyhow::Error {
-    let refused = error.reason().kind() == std::io::ErrorKind::PermissionDenied;
-    let advice = match error.word() {
+    let refused = error.reason.kind() == std::io::ErrorKind::PermissionDenied;
+    let advice = match &error.word {
         DeviceWord::Tun { .. } if refused && private => {
             "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \
              `chmod 666 /dev/net/tun`, as root, is what most systems have (making interfaces takes \

@@ -42,7 +42,7 @@ impl Finding {
     /// An error as a finding.
     fn of(error: &OpenError) -> Self {
         let advice = error.advice().map(str::to_owned);
-        Finding::bad(error.word().to_string(), with_causes(error.reason()), advice)
+        Finding::bad(error.word.to_string(), with_causes(&*error.reason), advice)
     }
 }
 

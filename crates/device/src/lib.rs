@@ -8,8 +8,8 @@
 //! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the
 //!   kernel and super-segments of up to 64 KB cross in one system call, both ways.
 //! - [`PacketDevice`]: an Ethernet interface, where the stack is a station of its own.
-//! - [`UdpEnd`](word::UdpEnd): packets in UDP datagrams to another Transom, which takes no privileges.
-//! - [`word`] and [`open`]: a word that names any of these devices, and how it becomes one.
+//! - [`UdpEnd`]: packets in UDP datagrams to another Transom, which takes no privileges.
+//! - [`DeviceWord`] and [`open`]: a word that names any of these devices, and how it becomes one.
 //! - [`examine`]: which of them work here.
 //! - [`Capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
@@ -21,7 +21,7 @@
 //! - [`passing`]: packets with descriptors between processes.
 //! - [`PortSocket`]: what a socket is that another process has passed.
 //! - [`private`]: a network for programs' kernel TCP sockets, which only a supervisor is the way out of.
-//! - [`hints`]: about memory, to the processor and the kernel.
+//! - [`PREFETCH`] and [`prefer_huge_pages`]: hints about memory, to the processor and the kernel.
 //! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
 //! - [`intercept`]: programs whose calls for TCP sockets are answered by us.
 //! - [`prefer`]: for threads that cannot wait.
@@ -59,7 +59,7 @@ mod diag;
 mod doctor;
 mod event_fd;
 mod frames;
-pub mod hints;
+mod hints;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod intercept;
@@ -83,9 +83,9 @@ pub mod socket_option;
 pub mod tun;
 mod udp;
 mod unflushed;
-pub mod word;
+mod word;
 #[cfg(feature = "xdp")]
-pub mod xdp;
+mod xdp;
 
 pub use capture::{Capture, Direction, InterfaceId, TapStatus, Tapped};
 pub use demux::{Demultiplexer, DemuxCounters};
@@ -94,6 +94,7 @@ pub use diag::{DestroyEvents, Destroyed, Diag, Outcome, TcpSocket};
 pub use doctor::{Finding, examine};
 pub use event_fd::EventFd;
 pub use frames::FrameSocket;
+pub use hints::{PREFETCH, prefer_huge_pages};
 pub use kernel_tcp::{KernelAccurateEcn, KernelTcpInfo, KernelTcpState, tcp_info};
 pub use nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 #[cfg(feature = "bpf")]
@@ -101,3 +102,6 @@ pub use packet::{KernelAddress, SilentPorts};
 pub use packet::{PacketDevice, PacketError};
 pub use port_socket::{PortSocket, cookie_of, namespace_of};
 pub use scheduling::{Preferred, prefer};
+pub use word::{DeviceWord, HostPort, UdpEnd, WordError};
+#[cfg(feature = "xdp")]
+pub use xdp::XdpError;

@@ -1,4 +1,4 @@
-//! From a [word](crate::word) to a device that is open.
+//! From a [word](crate::DeviceWord) to a device that is open.
 //!
 //! ```no_run
 //! use transom_device::open::{OpenOptions, open};

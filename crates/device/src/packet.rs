@@ -93,7 +93,7 @@ pub enum PacketError {
 
 impl PacketError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             PacketError::NoInterface { .. } => io::ErrorKind::NotFound,
             PacketError::Down(_) => io::ErrorKind::NetworkDown,

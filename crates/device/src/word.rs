@@ -1,29 +1,4 @@
-//! The word that names a device: the same on the command line, in programs and in every other place.
-//!
-//! | word | what carries the packets |
-//! |---|---|
-//! | `shared`, `shared:SOCKET` | the machine's own address, by way of the broker that listens at the Unix socket |
-//! | `tun:NAME` | a [TUN interface](crate::tun), which is made unless it exists |
-//! | `packet:INTERFACE` | the [frames](crate::PacketDevice) of an Ethernet interface, beside the kernel's network |
-//! | `xdp:INTERFACE` | the same by AF_XDP |
-//! | `udp:ADDRESS:PORT` | UDP datagrams to another Transom, which has `udp:listen:ADDRESS:PORT` |
-//! | `demux:SOCKET` | the device of [another process](crate::Demultiplexer), which hands packets over by their ports |
-//! | `fd:NUMBER` | a TUN interface whose descriptor this process was started with |
-//! | `mem:NAME` | memory: two stacks of one process that use the same name |
-//!
-//! ```
-//! use transom_device::word::DeviceWord;
-//!
-//! let word: DeviceWord = "packet:eth0".parse()?;
-//! assert_eq!(word.to_string(), "packet:eth0");
-//!
-//! let error = "pakcet:eth0".parse::<DeviceWord>().unwrap_err();
-//! assert_eq!(
-//!     error.to_string(),
-//!     "there is no device called `pakcet`; did you mean `packet:eth0`?"
-//! );
-//! # Ok::<(), transom_device::word::WordError>(())
-//! ```
+//! The words that name devices.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -37,7 +12,32 @@ use crate::interface::checked_name;
 #[cfg(test)]
 mod tests;
 
-/// A device for the packets of a stack, by its word.
+/// A device for the packets of a stack, by its word: the same on the command line, in programs and in every other place.
+///
+/// | word | what carries the packets |
+/// |---|---|
+/// | `shared`, `shared:SOCKET` | the machine's own address, by way of the broker that listens at the Unix socket |
+/// | `tun:NAME` | a [TUN interface](crate::tun), which is made unless it exists |
+/// | `packet:INTERFACE` | the [frames](crate::PacketDevice) of an Ethernet interface, beside the kernel's network |
+/// | `xdp:INTERFACE` | the same by AF_XDP |
+/// | `udp:ADDRESS:PORT` | UDP datagrams to another Transom, which has `udp:listen:ADDRESS:PORT` |
+/// | `demux:SOCKET` | the device of [another process](crate::Demultiplexer), which hands packets over by their ports |
+/// | `fd:NUMBER` | a TUN interface whose descriptor this process was started with |
+/// | `mem:NAME` | memory: two stacks of one process that use the same name |
+///
+/// ```
+/// use transom_device::DeviceWord;
+///
+/// let word: DeviceWord = "packet:eth0".parse()?;
+/// assert_eq!(word.to_string(), "packet:eth0");
+///
+/// let error = "pakcet:eth0".parse::<DeviceWord>().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "there is no device called `pakcet`; did you mean `packet:eth0`?"
+/// );
+/// # Ok::<(), transom_device::WordError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceWord {

@@ -81,7 +81,7 @@ pub enum XdpError {
 
 impl XdpError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             XdpError::Packet(error) => error.kind(),
             XdpError::Program { .. } | XdpError::Socket(_) => kind_of(self, io::ErrorKind::Other),

@@ -2,7 +2,7 @@
 
 use std::time::Instant as Clock;
 
-use transom_device::hints::{PREFETCH, prefer_huge_pages};
+use transom_device::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
 use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;

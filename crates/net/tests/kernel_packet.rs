@@ -179,7 +179,7 @@ fn devices_that_cannot_be_opened_name_those_that_work() {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let options = OpenOptions::default().with_addresses(addresses);
         let error = wire.here.run(|| open(&word.parse().unwrap(), &options)).unwrap().unwrap_err();
-        format!("{error}: {}", error.reason())
+        format!("{error}: {}", error.reason)
     };
     for (word, addresses, expected) in [
         ("packet:naer", &["192.0.2.2/24"][..], "did you mean `packet:near`?"),

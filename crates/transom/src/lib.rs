@@ -201,9 +201,9 @@ pub mod congestion {
 
 /// Devices: what carries a stack's packets.
 pub mod device {
+    pub use transom_device::DeviceWord;
     pub use transom_device::interface::IpPrefix;
     pub use transom_device::open::{OpenError, OpenOptions, Opened, open};
-    pub use transom_device::word::DeviceWord;
     pub use transom_device::{
         Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket, memory,
         namespace, tun,

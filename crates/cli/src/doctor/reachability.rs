@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use transom_device::DeviceWord;
 use transom_device::interface::IpPrefix;
-use transom_device::word::DeviceWord;
 use transom_net::{Stack, TcpStream};
 
 use crate::output;

@@ -16,9 +16,11 @@ use crate::word::DeviceWord;
 #[error("cannot open the device {word}: {}{}", with_causes(.reason), in_brackets(.advice))]
 #[non_exhaustive]
 pub struct OpenError {
-    word: DeviceWord,
+    /// The device.
+    pub word: DeviceWord,
     advice: Option<String>,
-    reason: Box<Reason>,
+    /// Why it could not be opened.
+    pub reason: Box<Reason>,
 }
 
 /// The meaning of the kernel's error number at the bottom of an error; `otherwise` if there is none.
@@ -59,16 +61,6 @@ impl OpenError {
     pub(crate) fn new(word: DeviceWord, reason: Reason) -> Self {
         let advice = advice(&word, &reason);
         OpenError { word, advice, reason: Box::new(reason) }
-    }
-
-    /// The device.
-    pub fn word(&self) -> &DeviceWord {
-        &self.word
-    }
-
-    /// Why it could not be opened.
-    pub fn reason(&self) -> &Reason {
-        &self.reason
     }
 
     /// The same with other advice, of a caller who knows better what helps.
