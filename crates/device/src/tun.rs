@@ -48,7 +48,7 @@ mod ioctl;
 mod joining;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
-pub use handed_over::{NewTun, set_carrier, set_persistent};
+pub use handed_over::NewTun;
 
 /// An open TUN interface.
 #[derive(Debug)]

@@ -2,14 +2,14 @@
 //! have.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use transom_device::tun::{NewTun, set_carrier, set_persistent};
 use transom_testkit::packets;
 use transom_wire::offload::VirtioNetHdr;
 
 use crate::support::frames::{self, ACK, SYN, Tap, header_len, tcp, virtio, write, write_with};
+use crate::support::tun::{attach, set_carrier, set_persistent};
 use crate::support::{
     BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, echoes,
     start_with_device, until,
@@ -397,16 +397,14 @@ fn no_packet_leaves_with_a_vlan_tag() {
     // The device outlives its descriptor for a moment, between two looks of a broker. Here there is none meanwhile.
     broker.kill();
     let before = device.queues.remove(0);
-    set_persistent(before.as_fd(), true).unwrap();
+    set_persistent(&before, true);
     holder.ask("close").unwrap();
     drop(before);
     // The packet's protocol comes first from now on, as whoever opens it says.
     let tun = open_tun(&net);
     // The broker's and the holder's own descriptors may close late.
-    until("the device is free", || {
-        NewTun::attach(&tun, &device.opened.device, false, true).is_ok()
-    });
-    set_persistent(tun.as_fd(), false).unwrap();
+    until("the device is free", || attach(&tun, &device.opened.device, false, true).is_ok());
+    set_persistent(&tun, false);
     let good = tcp(mine(), theirs(), ACK, b"x");
     let header = [0; VirtioNetHdr::LEN];
     let tagged = [&[0, 0, 0x81, 0][..], &header, &[0, 42, 8, 0], &good].concat();
@@ -460,12 +458,12 @@ fn a_device_cannot_be_opened_by_others_or_outlive_its_process() {
     }
     // Without a cable nobody but the process itself misses anything.
     net.kernel_echo(at(HOST4, 80));
-    set_carrier(tun.as_fd(), false).unwrap();
+    set_carrier(tun, false);
     attack.tap.send(&tcp(theirs(), mine(), ACK, b"into the void"));
     assert!(echoes(&mut net.connect(at(HOST4, 80)).unwrap(), 100_000));
-    set_carrier(tun.as_fd(), true).unwrap();
+    set_carrier(tun, true);
     // A process that makes its device persistent loses it.
-    set_persistent(tun.as_fd(), true).unwrap();
+    set_persistent(tun, true);
     until("the lease has ended", || net.status().leases.is_empty());
     assert!(!net.interfaces().contains(device));
     assert!(write(tun, &tcp(mine(), theirs(), ACK, b"x")).is_err());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use transom_broker::client::{BoundSocket, Lease};
+use transom_broker::client::{BoundSocket, Lease, Wish};
 use transom_broker::protocol::ErrorKind;
 
 use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, echoes, frames, until};
@@ -26,7 +26,7 @@ fn hundreds_of_devices_work_at_once() {
         let mut times = Vec::new();
         let leases = (0..DEVICES).map(|number| {
             let since = Instant::now();
-            let mut lease = Lease::connect(net.socket()).unwrap();
+            let mut lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
             let descriptors = lease.take_descriptors();
             times.push(since.elapsed());
             let socket = BoundSocket::bind(at("0.0.0.0", 20_000 + number)).unwrap();
@@ -37,7 +37,11 @@ fn hundreds_of_devices_work_at_once() {
         (leases, times)
     };
     let (mut leases, mut times) = net.host.run(start).unwrap();
-    let one_more = net.host.run(|| Lease::connect(net.socket()).map(drop)).unwrap().unwrap_err();
+    let one_more = net
+        .host
+        .run(|| Lease::connect(net.socket(), &Wish::default()).map(drop))
+        .unwrap()
+        .unwrap_err();
     assert_eq!(one_more.refusal(), Some(ErrorKind::Limit));
     let first = times[0];
     times.sort_unstable();

@@ -15,7 +15,7 @@ const RULES: &str = "[[allow]]\nuser = 0\nports = \"1-65535\"\n";
 fn stack(net: &Net, queues: u16) -> Stack {
     let start = || {
         let wish = Wish { name: "stack".into(), queues };
-        let lease = Lease::with(net.socket(), &wish).unwrap();
+        let lease = Lease::connect(net.socket(), &wish).unwrap();
         Stack::builder().start_leased(lease).unwrap()
     };
     net.host.run(start).unwrap()
@@ -167,7 +167,7 @@ fn a_stack_follows_the_uplink() {
     let _broker = BrokerProcess::start(&net, RULES);
     let ports = PortSource::Kernel(KernelPorts::new());
     let start = || {
-        let lease = Lease::connect(net.socket()).unwrap();
+        let lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
         Stack::builder().ports(ports.clone()).start_leased(lease).unwrap()
     };
     let stack = net.host.run(start).unwrap();
@@ -297,7 +297,7 @@ fn a_port_with_so_reuseport_is_lent_to_one_process() {
     let _broker = BrokerProcess::start(&net, RULES);
     let start_with_reuse_port = || {
         let ports = PortSource::Kernel(KernelPorts::new().reuse_port(true));
-        let lease = Lease::connect(net.socket()).unwrap();
+        let lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
         net.host.run(|| Stack::builder().ports(ports).start_leased(lease)).unwrap().unwrap()
     };
     let (one, other) = (start_with_reuse_port(), start_with_reuse_port());

@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use transom_wire::offload::VirtioNetHdr;
 
@@ -55,31 +55,6 @@ impl NewTun {
     }
 }
 
-impl NewTun {
-    /// Makes a descriptor of `/dev/net/tun` one of a device that is there, as another queue of it (`multi_queue`) or as its only one; for tests.
-    /// `protocol` leaves out `IFF_NO_PI`: four more bytes with the packet's protocol come before each packet.
-    ///
-    /// # Errors
-    /// The kernel's error: the interface belongs to another user, or has a descriptor already.
-    pub fn attach(
-        descriptor: &OwnedFd,
-        name: &str,
-        multi_queue: bool,
-        protocol: bool,
-    ) -> Result<(), TunError> {
-        let failed = |source| TunError::Create { name: name.to_owned(), source };
-        let mut flags = libc::IFF_TUN | libc::IFF_VNET_HDR;
-        if multi_queue {
-            flags |= libc::IFF_MULTI_QUEUE;
-        }
-        if !protocol {
-            flags |= libc::IFF_NO_PI;
-        }
-        ioctl::set_interface(descriptor, name, flags).map_err(failed)?;
-        Ok(())
-    }
-}
-
 impl Tun {
     /// Takes the descriptor of a device that another process made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
     ///
@@ -100,20 +75,4 @@ impl Tun {
             Interface { name, index, mtu, vnet_header: true, rx_coalesce: true, joins: false };
         Ok(Tun::builder().offload(TunOffload::Segmentation).device(descriptor, &interface))
     }
-}
-
-/// Makes a TUN device outlive its last descriptor, or not. Each holder of a descriptor may do that; for tests.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn set_persistent(tun: BorrowedFd<'_>, persistent: bool) -> io::Result<()> {
-    ioctl::set_persistent(tun, persistent)
-}
-
-/// Turns the carrier of a TUN device on or off. Each holder of a descriptor may do that; for tests.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn set_carrier(tun: BorrowedFd<'_>, carrier: bool) -> io::Result<()> {
-    ioctl::set_carrier(tun, carrier)
 }

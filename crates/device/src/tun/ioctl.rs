@@ -7,7 +7,6 @@ use std::os::fd::AsFd;
 use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
 const TUNSETIFF: Opcode = opcode::write::<c_int>(b'T', 202);
-const TUNSETPERSIST: Opcode = opcode::write::<c_int>(b'T', 203);
 const TUNSETOWNER: Opcode = opcode::write::<c_int>(b'T', 204);
 const TUNGETFEATURES: Opcode = opcode::read::<c_uint>(b'T', 207);
 const TUNSETOFFLOAD: Opcode = opcode::write::<c_uint>(b'T', 208);
@@ -15,7 +14,6 @@ const TUNGETIFF: Opcode = opcode::read::<c_uint>(b'T', 210);
 const TUNGETVNETHDRSZ: Opcode = opcode::read::<c_int>(b'T', 215);
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<c_int>(b'T', 216);
 const TUNSETVNETLE: Opcode = opcode::write::<c_int>(b'T', 220);
-const TUNSETCARRIER: Opcode = opcode::write::<c_int>(b'T', 226);
 
 /// `struct ifreq` as far as TUN uses it: a name and flags. The padding brings it to the size of the
 /// largest layout there is, since the kernel copies the whole structure.
@@ -62,19 +60,6 @@ pub(super) fn set_owner(tun: impl AsFd, user: u32) -> io::Result<()> {
     Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETOWNER>::new_usize(user as usize)) }?)
 }
 
-/// Whether the interface outlives its last descriptor.
-pub(super) fn set_persistent(tun: impl AsFd, persistent: bool) -> io::Result<()> {
-    let value = usize::from(persistent);
-    // SAFETY: TUNSETPERSIST takes its argument by value; every integer is valid.
-    Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETPERSIST>::new_usize(value)) }?)
-}
-
-/// Whether the interface's cable seems to be plugged in.
-pub(super) fn set_carrier(tun: impl AsFd, carrier: bool) -> io::Result<()> {
-    // SAFETY: TUNSETCARRIER reads one int.
-    Ok(unsafe { ioctl(tun, Setter::<TUNSETCARRIER, c_int>::new(carrier.into())) }?)
-}
-
 /// The `IFF_*` flags this kernel's TUN driver knows.
 pub(super) fn features(tun: impl AsFd) -> io::Result<c_uint> {
     // SAFETY: TUNGETFEATURES writes one unsigned int.
@@ -119,8 +104,6 @@ mod tests {
         assert_eq!(TUNSETVNETHDRSZ, libc::TUNSETVNETHDRSZ as u32);
         assert_eq!(TUNSETVNETLE, libc::TUNSETVNETLE as u32);
         assert_eq!(TUNSETOWNER, libc::TUNSETOWNER as u32);
-        assert_eq!(TUNSETPERSIST, libc::TUNSETPERSIST as u32);
-        assert_eq!(TUNSETCARRIER, libc::TUNSETCARRIER as u32);
         assert_eq!(TUNGETIFF, libc::TUNGETIFF as u32);
         assert_eq!(TUNGETVNETHDRSZ, libc::TUNGETVNETHDRSZ as u32);
     }

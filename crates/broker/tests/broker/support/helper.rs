@@ -12,7 +12,7 @@ use transom_broker::daemon::{Daemon, Options};
 use transom_broker::{Policy, wire};
 use transom_device::tun::Tun;
 
-use super::{Net, echo, until};
+use super::{Net, echo, tun, until};
 
 const ROLE: &str = "BROKER_TEST_ROLE";
 const PLACE: &str = "BROKER_TEST_PLACE";
@@ -135,7 +135,7 @@ impl HolderState {
         match words[..] {
             ["open", path, queues] => {
                 let wish = Wish { name: "test".into(), queues: queues.parse()? };
-                let mut lease = Lease::with(path, &wish)?;
+                let mut lease = Lease::connect(path, &wish)?;
                 let mut queues = lease.take_descriptors();
                 let opened = serde_json::to_string(lease.opened())?;
                 let copies: Result<_, _> = queues.iter().map(OwnedFd::try_clone).collect();
@@ -183,8 +183,8 @@ impl HolderState {
             // A connection to the broker, for the test.
             ["reach", path] => Ok(("ok".into(), vec![wire::connect(Path::new(path))?])),
             ["attach", name, queues] => {
-                let tun = descriptors.remove(0);
-                transom_device::tun::NewTun::attach(&tun, name, queues == "many", false)?;
+                let device = descriptors.remove(0);
+                tun::attach(&device, name, queues == "many", false)?;
                 Ok(("ok".into(), Vec::new()))
             }
             ["host"] => {

@@ -19,6 +19,7 @@ pub(crate) mod helper;
 pub(crate) mod holder;
 pub(crate) mod many_users;
 pub(crate) mod path;
+pub(crate) mod tun;
 
 pub(crate) use helper::BrokerProcess;
 pub(crate) use holder::{Device, Holder};
