@@ -152,8 +152,8 @@ fn rows() -> Vec<Row> {
     let errors = |row: Row| row.set_by(|s| s, |s| s.set_report_soft_errors(true));
     let discovery = |row: Row| {
         row.set_by(
-            |s| s.mtu_discovery(PathMtuDiscovery::Do),
-            |s| s.set_mtu_discovery(PathMtuDiscovery::Do),
+            |s| s.option(Setting::PathMtuDiscovery(PathMtuDiscovery::Do)),
+            |s| s.set_option(Setting::PathMtuDiscovery(PathMtuDiscovery::Do)),
         )
     };
     vec![
@@ -188,9 +188,9 @@ fn rows() -> Vec<Row> {
             |s| Ok(time(s.write_timeout()?)),
         ),
         number("SO_RCVLOWAT", 10).rust(
-            |s| s.rcvlowat(10),
-            |s| s.set_rcvlowat(10),
-            |s| Ok(int(s.rcvlowat()?)),
+            |s| s.option(Setting::ReceiveLowWater(10)),
+            |s| s.set_option(Setting::ReceiveLowWater(10)),
+            |s| Ok(int(s.settings()?.receive_low_water)),
         ),
         read_only("SO_SNDLOWAT", int(1)),
         read_only("SO_ACCEPTCONN", int(0)),
@@ -203,7 +203,11 @@ fn rows() -> Vec<Row> {
         ),
         // A connection shows the size that it has.
         number("TCP_MAXSEG", 1000).on(On::Fresh).refuses(87),
-        number("TCP_CORK", 1).rust(|s| s.cork(true), |s| s.set_cork(true), |s| Ok(int(s.cork()?))),
+        number("TCP_CORK", 1).rust(
+            |s| s.option(Setting::Cork(true)),
+            |s| s.set_option(Setting::Cork(true)),
+            |s| Ok(int(s.settings()?.cork)),
+        ),
         alive(number("TCP_KEEPIDLE", 1), |s| kept(s, |keep| keep.idle.as_millis() / 1000))
             .refuses(0),
         alive(number("TCP_KEEPINTVL", 7), |s| kept(s, |keep| keep.interval.as_millis() / 1000))
@@ -211,8 +215,8 @@ fn rows() -> Vec<Row> {
         alive(number("TCP_KEEPCNT", 4), |s| kept(s, |keep| keep.probes.into())).refuses(128),
         number("TCP_SYNCNT", 3).refuses(0),
         number("TCP_LINGER2", 30).rust(
-            |s| s.fin_wait_2(Duration::from_secs(30)),
-            |s| s.set_fin_wait_2(Duration::from_secs(30)),
+            |s| s.option(Setting::FinWait2(Span::from_secs(30))),
+            |s| s.set_option(Setting::FinWait2(Span::from_secs(30))),
             |s| Ok(int(s.fin_wait_2()?.as_secs())),
         ),
         // TCP_ESTABLISHED.
@@ -236,9 +240,9 @@ fn rows() -> Vec<Row> {
         number("TCP_FASTOPEN", 5).on(On::Fresh).refuses(-1),
         number("TCP_FASTOPEN_CONNECT", 1).on(On::Fresh).refuses(2),
         number("TCP_NOTSENT_LOWAT", 5000).rust(
-            |s| s.notsent_lowat(5000),
-            |s| s.set_notsent_lowat(5000),
-            |s| Ok(int(s.notsent_lowat()?)),
+            |s| s.option(Setting::NotsentLowWater(5000)),
+            |s| s.set_option(Setting::NotsentLowWater(5000)),
+            |s| Ok(int(s.settings()?.notsent_low_water)),
         ),
         tos(number("IP_TOS", 0x28)),
         ttl(number("IP_TTL", 33)).refuses(256),
@@ -352,16 +356,19 @@ const EXPECTED: Option<Effect> = Some(Effect { ttl: 33, service: 0x28, probed: t
 fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
     let mut found: Option<(Effect, u32)> = None;
     for packet in packets {
-        let Ok(IpPacket::V4(ip)) = IpPacket::parse(packet) else { continue };
+        let Ok(ip @ IpPacket::V4(_)) = IpPacket::parse(packet) else { continue };
         let tcp = TcpPacket::parse(ip.payload()).unwrap();
-        let seq = tcp.header().seq.get();
+        let seq = tcp.header.seq.get();
         match &mut found {
-            None if tcp.payload() == DATA => {
-                let effect =
-                    Effect { ttl: ip.ttl(), service: ip.traffic_class() & 0xfc, probed: false };
+            None if tcp.payload == DATA => {
+                let effect = Effect {
+                    ttl: ip.hop_limit(),
+                    service: ip.traffic_class() & 0xfc,
+                    probed: false,
+                };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
-            Some((effect, next)) if tcp.payload().is_empty() => {
+            Some((effect, next)) if tcp.payload.is_empty() => {
                 effect.probed |= seq.wrapping_add(1) == *next;
             }
             _ => {}

@@ -96,7 +96,10 @@ pub(super) fn run(
         let socket = sockets.next();
         let hello = Hello { bytes: share(args.bytes, args.parallel, nth), ..hello };
         let (shared, finished) = (Arc::clone(&shared), finished.clone());
-        crate::thread::spawn("measure", move || finished.send(measure(&shared, socket, hello)))?;
+        crate::thread::spawn("measure", move || {
+            // Nobody waits for it any more if the others have failed.
+            let _ = finished.send(measure(&shared, socket, hello));
+        })?;
     }
     drop(finished);
 

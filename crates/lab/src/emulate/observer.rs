@@ -63,8 +63,8 @@ impl Observer {
         const WHAT: &str = "cannot look at the sockets of programs";
         let open = |(node, namespace): (NodeId, Arc<Namespace>)| -> Result<End, EmulateError> {
             let opened = namespace.run(|| Ok((Diag::open()?, DestroyEvents::open()?)))?;
-            let (diag, closed_sockets) = opened.map_err(system::<io::Error>(WHAT))?;
-            Ok(End { node, diag, closed_sockets, seen: BTreeMap::new() })
+            let (diag, ends) = opened.map_err(system::<io::Error>(WHAT))?;
+            Ok(End { node, diag, ends, seen: BTreeMap::new() })
         };
         let mut flows = Vec::new();
         for ObservedFlow { flow, server, ends: [client, served] } in observed {
