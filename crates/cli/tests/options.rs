@@ -46,12 +46,14 @@ struct Row {
     rust: Option<Rust>,
 }
 
+type Read = fn(&TcpStream) -> io::Result<Vec<u8>>;
+
 /// The same in Rust.
 struct Rust {
     before: fn(TcpSocket) -> TcpSocket,
     set: fn(&TcpStream) -> io::Result<()>,
     /// Nothing: Rust does not read it.
-    read: Option<fn(&TcpStream) -> io::Result<Vec<u8>>>,
+    read: Option<Read>,
 }
 
 impl Row {
@@ -71,13 +73,13 @@ impl Row {
         self,
         before: fn(TcpSocket) -> TcpSocket,
         set: fn(&TcpStream) -> io::Result<()>,
-        read: fn(&TcpStream) -> io::Result<Vec<u8>>,
+        read: Read,
     ) -> Row {
         Row { rust: Some(Rust { before, set, read: Some(read) }), ..self }
     }
 
     /// What Rust only reads.
-    fn read_by(self, read: fn(&TcpStream) -> io::Result<Vec<u8>>) -> Row {
+    fn read_by(self, read: Read) -> Row {
         self.rust(|socket| socket, |_| Ok(()), read)
     }
 
@@ -292,12 +294,12 @@ impl Seen {
     }
 }
 
-/// Sets every option, and then reads it, by Linux' calls: the socket, the level, the number, and the value.
-fn seen_by_calls<C>(
-    calls: &mut C,
-    set: fn(&mut C, On, i32, i32, &[u8]) -> Result<(), i32>,
-    get: fn(&mut C, On, i32, i32) -> Result<Vec<u8>, i32>,
-) -> Vec<Seen> {
+/// `setsockopt` and `getsockopt`: the socket, the level, the number, and the value.
+type Set<C> = fn(&mut C, On, i32, i32, &[u8]) -> Result<(), i32>;
+type Get<C> = fn(&mut C, On, i32, i32) -> Result<Vec<u8>, i32>;
+
+/// Sets every option, and then reads it, by Linux' calls.
+fn seen_by_calls<C>(calls: &mut C, set: Set<C>, get: Get<C>) -> Vec<Seen> {
     let rows = rows();
     let mut refused = Vec::new();
     for row in &rows {
