@@ -26,8 +26,6 @@ pub(crate) const LONGEST: usize = 65_536;
 pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
 pub(crate) const LONGEST_NAME: usize = 32;
-/// So many addresses and ports of a lease are in a list.
-pub(crate) const SHOWN_PORTS: usize = 64;
 
 /// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,7 +228,7 @@ pub struct LeaseStatus {
     pub connected: bool,
     /// How many packets a second may leave.
     pub packets_per_second: Option<u32>,
-    /// The addresses and ports whose packets it takes: at most `SHOWN_PORTS` addresses and ports.
+    /// The addresses and ports whose packets it takes: at most 64 addresses and ports.
     pub ports: Vec<SocketAddr>,
     /// How many more addresses and ports there are.
     pub more_ports: u64,

@@ -24,7 +24,7 @@ use super::{Daemon, DaemonError, host, networks};
 use crate::policy::Rule;
 use crate::protocol::{
     Address, ErrorKind, Host, LONGEST, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Page, Port,
-    Refused, Reply, Request, SHOWN_PORTS, Status, Token, Uplink,
+    Refused, Reply, Request, Status, Token, Uplink,
 };
 
 /// Names of devices; the kernel puts a number in.
@@ -38,6 +38,8 @@ const BURST: u64 = 100_000_000;
 const BURST_PACKETS: u64 = 1000;
 /// An upper bound for the bytes of a message around a page.
 const PAGE_OVERHEAD: usize = 256;
+/// So many addresses and ports of a lease are in a list.
+const SHOWN_PORTS: usize = 64;
 
 type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
 
