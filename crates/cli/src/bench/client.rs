@@ -96,7 +96,8 @@ pub(super) fn run(
         let socket = sockets.next();
         let hello = Hello { bytes: share(args.bytes, args.parallel, nth), ..hello };
         let (shared, finished) = (Arc::clone(&shared), finished.clone());
-        crate::thread::spawn("measure", move || finished.send(measure(&shared, socket, hello)))?;
+        let work = move || drop(finished.send(measure(&shared, socket, hello)));
+        crate::thread::spawn("measure", work)?;
     }
     drop(finished);
 
