@@ -28,7 +28,6 @@ mod host_interface;
 mod observer;
 mod programs;
 mod record;
-mod sample;
 mod sockets;
 mod stage;
 mod timers;

@@ -16,11 +16,11 @@ use transom_tcp::time::{Duration, Instant};
 use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::Totals;
-use super::host_interface::{HostInterface, inject};
+use super::host_interface::HostInterface;
 use super::observer::{FlowState, Observer};
 use super::wait::Waiter;
 use super::worker::Worker;
-use super::{EmulateError, sample, system};
+use super::{EmulateError, system};
 use crate::run::Progress;
 
 /// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
@@ -170,8 +170,7 @@ impl Driver {
         for (flow, (packets, totals, present)) in &self.known {
             let before = self.counted.entry(*flow).or_insert(*totals);
             *before = totals.at_least(*before);
-            network.ledger().flow(*flow).outside =
-                Some(sample::of(*packets, *before, present.as_ref()));
+            network.ledger().flow(*flow).outside = Some(before.sample(*packets, *present));
         }
         Ok(())
     }
@@ -206,11 +205,13 @@ impl Driver {
             }
             let now = self.clock.now();
             // A kernel does not say when it sent a packet; it was not before the last time at which there was none.
-            self.lags.record_all(interface.last_empty(), now, self.segments.len());
+            self.lags.record_all(interface.empty, now, self.segments.len());
             all += self.segments.len().max(1);
-            let (node, now) = (interface.node(), now.min(end));
+            let (node, now) = (interface.node, now.min(end));
             self.advance(network, recorder, now)?;
-            inject(network, node, now, &mut self.segments)
+            let mut segments = self.segments.drain(..);
+            segments
+                .try_for_each(|segment| network.inject(now, node, segment))
                 .map_err(|error| EmulateError::Run(error.into()))?;
         }
         Ok(())

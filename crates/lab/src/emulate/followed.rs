@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Weak;
 
 use transom_device::tcp_info;
+use transom_sim::link::Traffic;
+use transom_sim::measure::{OutsideSample, SentSample};
 use transom_sim::traffic::FlowId;
 use transom_tcp::{ConnectionState, Untold};
 
@@ -35,6 +37,24 @@ impl Totals {
             retransmissions: self.retransmissions + counters.retransmitted_segments,
             timeouts: sum(self.timeouts, told(Untold::TIMEOUTS, counters.timeouts)),
         }
+    }
+
+    /// The sample of a sender with the kernel's TCP, in the form of the simulator's recorder: the packets that came from it, these counters, and
+    /// the state of its present connection. Values that the kernel does not report stay unknown.
+    pub(super) fn sample(
+        self,
+        packets: Traffic,
+        present: Option<ConnectionState>,
+    ) -> OutsideSample {
+        let sent = SentSample {
+            packets: Some(packets.packets),
+            bytes: Some(packets.bytes),
+            payload: self.payload,
+            retransmissions: Some(self.retransmissions),
+            timeouts: self.timeouts,
+            fast_recoveries: None,
+        };
+        OutsideSample { sent, sender: present.map(Into::into) }
     }
 
     /// The greater of each: counters never decrease.

@@ -18,11 +18,12 @@ use super::fidelity::Lags;
 
 /// A host's interface.
 pub(super) struct HostInterface {
-    node: NodeId,
+    /// The host in the network.
+    pub(super) node: NodeId,
     tun: Tun,
     headers: Vec<u8>,
-    /// The last known time at which the kernel had no packets for us.
-    empty: Instant,
+    /// The last known time at which the kernel had no packets for us: its present ones came later.
+    pub(super) empty: Instant,
     /// Packets for which the kernel had no memory.
     pub(super) lost: u64,
     /// Packets that the kernel does not take for packets, or that are too long for it.
@@ -64,11 +65,6 @@ impl HostInterface {
         self.empty = self.empty.max(at);
     }
 
-    /// The last known time at which the kernel had no packets for us: its present ones came later.
-    pub(super) fn last_empty(&self) -> Instant {
-        self.empty
-    }
-
     /// Packets that came from the kernel and made no sense.
     pub(super) fn discarded(&self) -> u64 {
         self.tun.discarded()
@@ -92,25 +88,10 @@ impl HostInterface {
         }
         Ok(())
     }
-
-    /// The host in the network.
-    pub(super) fn node(&self) -> NodeId {
-        self.node
-    }
 }
 
 /// Whether it is the packet's fault.
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidInput
         || error.get_ref().is_some_and(|inner| inner.is::<SendError>())
-}
-
-/// Hands segments that came in at one interface to the network.
-pub(super) fn inject(
-    network: &mut Network,
-    node: NodeId,
-    now: Instant,
-    segments: &mut Vec<Vec<u8>>,
-) -> Result<(), transom_sim::network::NetworkError> {
-    segments.drain(..).try_for_each(|bytes| network.inject(now, node, bytes))
 }
