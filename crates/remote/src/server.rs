@@ -124,9 +124,6 @@ impl Drop for ExtensionSocket {
         state.peers.drain(..).for_each(|(_, peer)| drop(peer.shutdown(Shutdown::Both)));
         drop(state);
         self.hub.changed.notify_all();
-        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
-        let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
-        self.name.remove();
     }
 }
 
