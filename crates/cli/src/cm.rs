@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use transom_remote::cm::{Client, CmServer, protocol::Macroflow};
+use transom_remote::cm::{Client, CmServer, Macroflow};
 
 use crate::interrupt::StoppedBy;
 use crate::output;

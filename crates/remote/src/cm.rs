@@ -5,7 +5,7 @@
 //! and timeout of a connection the server takes its state, and limits its congestion window to its share. The shares are those of
 //! [`transom_extensions::cm`]: the server has no arithmetic of its own.
 //!
-//! Flows of UDP take part by a second socket ([`protocol`]). A program registers the destination with [`Client`], reports its receiver's
+//! Flows of UDP take part by a second socket (`protocol`). A program registers the destination with [`Client`], reports its receiver's
 //! feedback, and sends when it gets a grant.
 //!
 //! # Permissions
@@ -29,10 +29,11 @@
 mod attachment;
 mod client;
 mod companion;
-pub mod protocol;
+mod protocol;
 mod server;
 mod sockets;
 mod wire;
 
-pub use client::{Client, Grant, Registration};
+pub use client::{Client, Grant};
+pub use protocol::{Estimate, Flow, Macroflow, Registration};
 pub use server::{CmEvent, CmServer, Stopper};

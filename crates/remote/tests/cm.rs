@@ -16,8 +16,7 @@ use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::stack_sharing;
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 use transom_remote::ExtensionSocket;
-use transom_remote::cm::protocol;
-use transom_remote::cm::{Client, CmServer, Registration, Stopper, protocol::Macroflow};
+use transom_remote::cm::{Client, CmServer, Macroflow, Registration, Stopper};
 use transom_tcp::extension::{Interval, Variable};
 
 const ONE: &str = "10.0.0.2";
@@ -266,7 +265,7 @@ fn a_loss_of_one_program_is_a_loss_of_all() {
 fn programs_that_do_not_keep_to_the_protocol_are_told_and_dropped() {
     let scene = Scene::new();
     let register = r#"{"register":{"destination":"10.0.0.2","packet":1000}}"#;
-    let long = "x".repeat(protocol::LONGEST + 1);
+    let long = "x".repeat(4097);
     for (lines, reason) in [
         (vec!["nonsense"], "expected"),
         (vec![r#"{"request":1}"#], "the first message is register"),

@@ -1,12 +1,11 @@
 //! The library for programs whose flows are not TCP's.
 
-use super::protocol::{Estimate, Macroflow, Register, Reply, Request, write};
+use super::protocol::{Estimate, Macroflow, Registration, Reply, Request, write};
 use super::wire::{PATIENCE, Wire, malformed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,24 +45,6 @@ pub struct Client {
     macroflows: Option<Vec<Macroflow>>,
 }
 
-/// A flow that is to be registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registration {
-    /// The destination of its packets.
-    pub destination: IpAddr,
-    /// Its largest packet, in bytes.
-    pub packet: u32,
-    /// Of two busy flows, the one with twice the weight gets twice the window.
-    pub weight: u32,
-}
-
-impl Registration {
-    /// A flow of weight 1.
-    pub fn new(destination: IpAddr, packet: u32) -> Self {
-        Registration { destination, packet, weight: 1 }
-    }
-}
-
 /// Leave to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -81,8 +62,7 @@ impl Client {
     /// The operating system's, or [`io::ErrorKind::InvalidData`] with the reason of the server.
     pub fn connect(path: impl AsRef<Path>, flow: &Registration) -> io::Result<Self> {
         let mut client = Client::visit(path.as_ref())?;
-        let Registration { destination, packet, weight } = *flow;
-        client.say(&Request::Register(Register { destination, packet, weight }))?;
+        client.say(&Request::Register(*flow))?;
         let end = Instant::now() + PATIENCE;
         while client.macroflow.is_empty() {
             if !client.await_lines(end)? {

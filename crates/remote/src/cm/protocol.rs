@@ -20,7 +20,7 @@ use transom_extensions::cm::{Feedback, LossMode};
 use transom_tcp::time::Duration;
 
 /// The longest line of a program, in bytes.
-pub const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 /// The largest packet, in bytes.
 const LARGEST_PACKET: u32 = 65_535;
 /// The largest weight.
@@ -32,7 +32,7 @@ const LARGEST_WEIGHT: u32 = 1000;
 #[allow(clippy::enum_variant_names, reason = "these are the words of the protocol")]
 pub(crate) enum Request {
     /// It has a flow (cm_open). The first message, once.
-    Register(Register),
+    Register(Registration),
     /// It has so many packets to send (cm_request).
     Request(u32),
     /// So many bytes have left in a packet; zero gives a grant back (cm_notify).
@@ -45,17 +45,24 @@ pub(crate) enum Request {
     List {},
 }
 
-/// A flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A flow that is to be registered (cm_open).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Register {
-    /// The destination, which decides its macroflow.
-    pub(crate) destination: IpAddr,
-    /// Its largest packet, 1 to [`LARGEST_PACKET`] bytes.
-    pub(crate) packet: u32,
-    /// Of two busy flows, the one with twice the weight gets twice the window: 1 to [`LARGEST_WEIGHT`].
+pub struct Registration {
+    /// The destination of its packets, which decides its macroflow.
+    pub destination: IpAddr,
+    /// Its largest packet, 1 to 65,535 bytes.
+    pub packet: u32,
+    /// Of two busy flows, the one with twice the weight gets twice the window: 1 to 1000.
     #[serde(default = "one")]
-    pub(crate) weight: u32,
+    pub weight: u32,
+}
+
+impl Registration {
+    /// A flow of weight 1.
+    pub fn new(destination: IpAddr, packet: u32) -> Self {
+        Registration { destination, packet, weight: one() }
+    }
 }
 
 fn one() -> u32 {
@@ -73,50 +80,34 @@ pub(crate) struct Report {
     #[serde(default)]
     pub(crate) lost: u64,
     /// How the loss was detected.
-    #[serde(default)]
-    pub(crate) mode: Mode,
+    #[serde(default, with = "Mode")]
+    pub(crate) mode: LossMode,
     /// A round-trip time that was measured.
     pub(crate) rtt: Option<u64>,
 }
 
-/// How a loss was detected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Mode {
-    /// None was.
-    #[default]
-    None,
-    /// Packets are missing, and later ones have arrived.
+/// How a loss was detected, as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LossMode", rename_all = "kebab-case")]
+enum Mode {
+    #[serde(rename = "none")]
+    NoCongestion,
     Loss,
-    /// A router marked packets.
     Marked,
-    /// Nothing was heard.
     NoFeedback,
 }
 
 impl From<Report> for Feedback {
     fn from(report: Report) -> Self {
-        let mode = match report.mode {
-            Mode::None => LossMode::NoCongestion,
-            Mode::Loss => LossMode::Loss,
-            Mode::Marked => LossMode::Marked,
-            Mode::NoFeedback => LossMode::NoFeedback,
-        };
         let rtt = report.rtt.map(Duration::from_nanos);
-        Feedback { received: report.received, lost: report.lost, mode, rtt }
+        Feedback { received: report.received, lost: report.lost, mode: report.mode, rtt }
     }
 }
 
 impl From<Feedback> for Report {
     fn from(feedback: Feedback) -> Self {
-        let mode = match feedback.mode {
-            LossMode::NoCongestion => Mode::None,
-            LossMode::Loss => Mode::Loss,
-            LossMode::Marked => Mode::Marked,
-            LossMode::NoFeedback => Mode::NoFeedback,
-        };
         let rtt = feedback.rtt.map(Duration::as_nanos);
-        Report { received: feedback.received, lost: feedback.lost, mode, rtt }
+        Report { received: feedback.received, lost: feedback.lost, mode: feedback.mode, rtt }
     }
 }
 
@@ -191,7 +182,7 @@ pub struct Flow {
 /// Reads what a program says.
 pub(crate) fn read(line: &[u8]) -> Result<Request, String> {
     let request: Request = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    if let Request::Register(Register { packet, weight, .. }) = request {
+    if let Request::Register(Registration { packet, weight, .. }) = request {
         if !(1..=LARGEST_PACKET).contains(&packet) {
             return Err(format!("packet is 1 to {LARGEST_PACKET}"));
         }
