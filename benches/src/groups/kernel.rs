@@ -57,7 +57,7 @@ impl Attached {
     fn new(veth: &Veth, extensions: &[ExtensionChoice], in_kernel: bool) -> anyhow::Result<Self> {
         let cgroup = Cgroup::create("transom-bench")?;
         let options = Options { in_kernel, ..Options::default() };
-        let host = veth.other.run(|| Host::attach_with(&cgroup, extensions, options))??;
+        let host = veth.other.run(|| Host::attach(&cgroup, extensions, options))??;
         Ok(Attached { cgroup, host: Some(host) })
     }
 

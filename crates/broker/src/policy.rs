@@ -278,7 +278,7 @@ impl Rule {
 
     /// Whether the caller may hold ports of this address.
     pub(crate) fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
-        let here = |network: &IpPrefix| contains(network, address);
+        let here = |network: &IpPrefix| network.contains(address);
         self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
 
@@ -288,22 +288,6 @@ impl Rule {
             Subject::Group(group) => caller.groups.contains(&group),
             Subject::Everybody => true,
         }
-    }
-}
-
-/// Whether a network has an address.
-pub(crate) fn contains(network: &IpPrefix, address: IpAddr) -> bool {
-    let length = u32::from(network.prefix_len());
-    match (network.address(), address) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => {
-            let differ = u32::from(network) ^ u32::from(address);
-            differ.checked_shr(32 - length).unwrap_or(0) == 0
-        }
-        (IpAddr::V6(network), IpAddr::V6(address)) => {
-            let differ = u128::from(network) ^ u128::from(address);
-            differ.checked_shr(128 - length).unwrap_or(0) == 0
-        }
-        _ => false,
     }
 }
 

@@ -16,6 +16,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+pub use transom_device::open::BROKER_SOCKET as DEFAULT_PATH;
+
 /// The version of the protocol.
 const VERSION: u32 = 1;
 /// The longest message, in bytes.
@@ -25,9 +27,7 @@ pub const MAX_QUEUES: u16 = 8;
 /// The longest name that a process gives itself, in bytes.
 pub(crate) const LONGEST_NAME: usize = 32;
 /// So many addresses and ports of a lease are in a list.
-pub const SHOWN_PORTS: usize = 64;
-/// The broker's socket, by default.
-pub const DEFAULT_PATH: &str = "/run/transom/broker.sock";
+pub(crate) const SHOWN_PORTS: usize = 64;
 
 /// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -347,7 +347,7 @@ fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> Interfa
     move |source| InterfaceError { action, interface, source }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+pub(crate) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::Inet,
         IpAddr::V6(_) => AddressFamily::Inet6,

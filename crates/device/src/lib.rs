@@ -98,6 +98,6 @@ pub use kernel_tcp::{KernelAccurateEcn, KernelTcpInfo, KernelTcpState, tcp_info}
 pub use nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 #[cfg(feature = "bpf")]
 pub use packet::{KernelAddress, SilentPorts};
-pub use packet::{PacketBuilder, PacketDevice, PacketError};
+pub use packet::{PacketDevice, PacketError};
 pub use port_socket::{PortSocket, cookie_of, namespace_of};
 pub use scheduling::{Preferred, prefer};

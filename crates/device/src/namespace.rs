@@ -28,7 +28,7 @@ use crate::open::kind_of;
 
 mod user;
 
-pub use user::{UserNamespace, UserNamespaceError, enter_user_namespace};
+pub use user::{UserNamespaceError, enter_user_namespace};
 pub(crate) use user::{enter_as_ourselves, may_make_networks};
 
 /// Why a namespace could not be made or entered.

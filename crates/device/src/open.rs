@@ -22,7 +22,7 @@ use crate::Device;
 use crate::demux::DemuxDevice;
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, named};
-use crate::packet::{PacketBuilder, PacketDevice};
+use crate::packet::PacketDevice;
 use crate::tun::{Tun, TunError, TunOffload};
 use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
@@ -98,6 +98,12 @@ pub struct Opened {
     pub lease: Option<Box<dyn Any + Send>>,
 }
 
+impl Opened {
+    fn alone(device: impl Device + 'static, addresses: Vec<IpPrefix>, place: String) -> Self {
+        Opened { device: Box::new(device), addresses, place, lease: None }
+    }
+}
+
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Opened { addresses, place, .. } = self;
@@ -124,11 +130,14 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
             open_shared(socket, options)
         }
         DeviceWord::Tun { name } => open_tun(name, options),
+        DeviceWord::Packet { .. } | DeviceWord::Demux { .. } if options.mtu.is_some() => {
+            Err(Reason::MtuIsFixed)
+        }
         DeviceWord::Packet { interface } => open_packet(interface, options),
         DeviceWord::Xdp { interface } => open_xdp(interface, options),
         DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
         DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
-        DeviceWord::Demux { socket, ports } => join(socket, ports, options),
+        DeviceWord::Demux { socket, ports } => join(socket, ports),
         DeviceWord::Fd { number } => inherit(*number, options),
         DeviceWord::Memory { name } => open_memory(name, options),
     };
@@ -214,23 +223,15 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     if joining && !tun.joins() {
         place.push_str(" (the kernel takes each packet by itself)");
     }
-    Ok(Opened {
-        device: Box::new(tun),
-        addresses: or_usual(&options.addresses, 2),
-        place,
-        lease: None,
-    })
+    Ok(Opened::alone(tun, or_usual(&options.addresses, 2), place))
 }
 
 fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
-    if options.mtu.is_some() {
-        return Err(Reason::MtuIsFixed);
-    }
-    let builder = PacketDevice::builder(interface).offload(options.offload);
-    let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
-    let builder = options.addresses.iter().fold(builder, with_address);
+    let (addresses, offload) = (&options.addresses, options.offload);
     #[cfg(feature = "bpf")]
-    if let Some((device, kernel)) = builder.open_on_kernel_address()? {
+    if let Some((device, kernel)) =
+        PacketDevice::open_on_kernel_address(interface, addresses, offload)?
+    {
         return Ok(Opened {
             device: Box::new(device),
             addresses: kernel.addresses.clone(),
@@ -238,14 +239,8 @@ fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason>
             lease: Some(Box::new(kernel)),
         });
     }
-    let device = builder.open()?;
-    let place = interface.to_owned();
-    Ok(Opened {
-        device: Box::new(device),
-        addresses: options.addresses.clone(),
-        place,
-        lease: None,
-    })
+    let device = PacketDevice::open(interface, addresses, offload)?;
+    Ok(Opened::alone(device, addresses.clone(), interface.to_owned()))
 }
 
 #[cfg(feature = "xdp")]
@@ -256,12 +251,7 @@ fn open_xdp(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let device = crate::xdp::XdpDevice::open(interface, &options.addresses)?;
     let native = if device.is_native() { "" } else { " (behind its driver)" };
     let place = format!("{interface} by AF_XDP{native}");
-    Ok(Opened {
-        device: Box::new(device),
-        addresses: options.addresses.clone(),
-        place,
-        lease: None,
-    })
+    Ok(Opened::alone(device, options.addresses.clone(), place))
 }
 
 #[cfg(not(feature = "xdp"))]
@@ -272,12 +262,7 @@ fn open_xdp(_interface: &str, _options: &OpenOptions) -> Result<Opened, Reason> 
 fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {
     let tun = Tun::builder().offload(tun_offload(options)).inherit(number, options.mtu)?;
     let place = format!("{} (descriptor {number})", tun.name());
-    Ok(Opened {
-        device: Box::new(tun),
-        addresses: or_usual(&options.addresses, 2),
-        place,
-        lease: None,
-    })
+    Ok(Opened::alone(tun, or_usual(&options.addresses, 2), place))
 }
 
 fn resolve(end: &HostPort) -> Result<SocketAddr, Reason> {
@@ -292,7 +277,7 @@ fn connect_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> 
     let tunnel = UdpTunnel::connect(remote, &wanted, options.mtu.map(usize::from))?;
     let addresses = tunnel.given();
     let place = format!("a tunnel to UDP port {} of {}", remote.port(), remote.ip());
-    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
+    Ok(Opened::alone(tunnel, addresses, place))
 }
 
 fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
@@ -300,22 +285,15 @@ fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
     let addresses = or_usual(&options.addresses, 1);
     let tunnel = UdpTunnel::listen(local, &addresses, options.mtu.map(usize::from))?;
     let place = format!("tunnels to UDP port {} of {}", local.port(), local.ip());
-    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
+    Ok(Opened::alone(tunnel, addresses, place))
 }
 
-fn join(
-    socket: &Path,
-    ports: &[RangeInclusive<u16>],
-    options: &OpenOptions,
-) -> Result<Opened, Reason> {
-    if options.mtu.is_some() {
-        return Err(Reason::MtuIsFixed);
-    }
+fn join(socket: &Path, ports: &[RangeInclusive<u16>]) -> Result<Opened, Reason> {
     let absent = |source| Reason::Demux { socket: socket.to_owned(), source };
     let device = DemuxDevice::connect(socket, ports).map_err(absent)?;
     let addresses = device.addresses().to_vec();
     let place = format!("the device of the process at {}", socket.display());
-    Ok(Opened { device: Box::new(device), addresses, place, lease: None })
+    Ok(Opened::alone(device, addresses, place))
 }
 
 fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
@@ -329,12 +307,7 @@ fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     }
     let device = named(name, &config).map_err(Reason::Memory)?;
     let place = format!("memory called `{name}`");
-    Ok(Opened {
-        device: Box::new(device),
-        addresses: options.addresses.clone(),
-        place,
-        lease: None,
-    })
+    Ok(Opened::alone(device, options.addresses.clone(), place))
 }
 
 #[cfg(test)]

@@ -108,14 +108,6 @@ impl From<PacketError> for io::Error {
     }
 }
 
-/// The settings of a device to be opened; see [`PacketDevice::builder`].
-#[derive(Clone, Debug)]
-pub struct PacketBuilder {
-    interface: String,
-    addresses: Vec<IpPrefix>,
-    offload: bool,
-}
-
 /// An Ethernet interface found fit for use, and the station that the stack is there.
 pub(crate) struct Station {
     pub(crate) place: Place,
@@ -254,36 +246,6 @@ pub(crate) fn try_socket(index: u32) -> Result<(), PacketError> {
     Ok(())
 }
 
-impl PacketBuilder {
-    /// Adds an address of the stack's.
-    pub fn address(mut self, address: IpPrefix) -> Self {
-        self.addresses.push(address);
-        self
-    }
-
-    /// Whether checksums may be left open and super-segments be sent. Default: yes.
-    pub(crate) fn offload(mut self, offload: bool) -> Self {
-        self.offload = offload;
-        self
-    }
-
-    /// Opens the device in the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// [`PacketError`].
-    pub fn open(self) -> Result<PacketDevice, PacketError> {
-        let Station { place, mtu, link } = station(&self.interface, &self.addresses)?;
-        let hears = filter::program(link.mac(), &self.addresses);
-        let socket = PacketSocket::open(place.index(), &hears).map_err(PacketError::Socket)?;
-        socket.join(place.index(), link.mac(), &self.addresses).map_err(PacketError::Socket)?;
-        let mut device = PacketDevice::new(Station { place, mtu, link }, socket, self.offload);
-        for frame in device.link.announcements() {
-            device.send_frame(&frame);
-        }
-        Ok(device)
-    }
-}
-
 /// An Ethernet interface that a stack of its own is on.
 pub struct PacketDevice {
     socket: PacketSocket,
@@ -312,6 +274,28 @@ impl fmt::Debug for PacketDevice {
 }
 
 impl PacketDevice {
+    /// Opens the device of a stack with these addresses at an interface of the calling thread's network namespace. With `offload`, checksums may be left open and
+    /// super-segments be sent.
+    ///
+    /// # Errors
+    /// [`PacketError`].
+    pub fn open(
+        interface: &str,
+        addresses: &[IpPrefix],
+        offload: bool,
+    ) -> Result<Self, PacketError> {
+        let station = station(interface, addresses)?;
+        let (index, mac) = (station.place.index(), station.link.mac());
+        let hears = filter::program(mac, addresses);
+        let socket = PacketSocket::open(index, &hears).map_err(PacketError::Socket)?;
+        socket.join(index, mac, addresses).map_err(PacketError::Socket)?;
+        let mut device = PacketDevice::new(station, socket, offload);
+        for frame in device.link.announcements() {
+            device.send_frame(&frame);
+        }
+        Ok(device)
+    }
+
     fn new(station: Station, socket: PacketSocket, offload: bool) -> Self {
         let Station { place, mtu, link } = station;
         PacketDevice {
@@ -331,11 +315,6 @@ impl PacketDevice {
             started: Instant::now(),
             discarded: 0,
         }
-    }
-
-    /// The settings of a device on this interface.
-    pub fn builder(interface: impl Into<String>) -> PacketBuilder {
-        PacketBuilder { interface: interface.into(), addresses: Vec::new(), offload: true }
     }
 
     /// The bytes before a packet on its way to a station.

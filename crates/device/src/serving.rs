@@ -21,7 +21,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
-pub use metrics::{MOST_ASKING, answer_all, serve_metrics};
+pub use metrics::{MOST_ASKING, serve_metrics};
 pub use slots::{Slot, Slots};
 pub use unix_name::UnixName;
 

@@ -202,8 +202,8 @@ fn on_a_wire() -> Option<(Namespace, Namespace, PacketDevice)> {
     interfaces.add_address("far", "192.0.2.1/24".parse().unwrap()).unwrap();
     assert!(interfaces.wait_until_local(addresses(false).0, PATIENCE).unwrap());
     drop(interfaces);
-    let builder = PacketDevice::builder("near").address("192.0.2.2/24".parse().unwrap());
-    match here.run(|| builder.open()).unwrap() {
+    let addresses = ["192.0.2.2/24".parse().unwrap()];
+    match here.run(|| PacketDevice::open("near", &addresses, true)).unwrap() {
         Ok(device) => Some((here, there, device)),
         Err(error) => {
             eprintln!("SKIPPED: no packet socket: {error}");

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use transom_device::own_file;
-use transom_device::serving::{self, Deadline, UnixName, answer_all};
+use transom_device::serving::{self, Deadline, UnixName};
 
 use crate::status::{Deployment, Status};
 use crate::{Refusal, metrics};
@@ -104,10 +104,8 @@ impl StatusSocket {
     /// # Errors
     /// When there is no thread to be had.
     pub fn serve(&self, deployment: Shared) -> Result<(), Refusal> {
-        let listener = self.0.listener().try_clone().map_err(Refusal::io("cannot listen"))?;
-        let accept = move || listener.accept().map(|(stream, _)| stream);
-        answer_all("status", accept, move |stream| answer(&stream, &deployment))
-            .map_err(Refusal::io("cannot start a thread"))
+        let serving = self.0.serve("status", move |stream| answer(&stream, &deployment));
+        serving.map_err(Refusal::io("cannot start a thread"))
     }
 }
 

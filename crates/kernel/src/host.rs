@@ -97,24 +97,12 @@ impl Shared {
 }
 
 impl Host {
-    /// Attaches these extensions to the sockets of a control group and the groups below it. With `existing`, connections of the process's network
-    /// namespace, and of those of the group's processes, that are there already are taken in too.
+    /// Attaches these extensions to the sockets of a control group and the groups below it.
     ///
     /// # Errors
-    /// An extension cannot run on the kernel's sockets; the kernel does not take the programs; the process may not load them.
+    /// An extension cannot run on the kernel's sockets, or the program in the kernel cannot decide it; the kernel does not take the programs; the process may not
+    /// load them; a number of connections that is zero or too large.
     pub fn attach(
-        cgroup: &Cgroup,
-        extensions: &[ExtensionChoice],
-        existing: bool,
-    ) -> Result<Self, KernelError> {
-        Self::attach_with(cgroup, extensions, Options { existing, ..Options::default() })
-    }
-
-    /// The same, with options.
-    ///
-    /// # Errors
-    /// Those of [`Host::attach`]; what the program in the kernel cannot decide; a number of connections that is zero or too large.
-    pub fn attach_with(
         cgroup: &Cgroup,
         extensions: &[ExtensionChoice],
         options: Options,

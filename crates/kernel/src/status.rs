@@ -7,12 +7,11 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use transom_device::own_file;
-use transom_device::serving::{UnixName, accept_next};
+use transom_device::serving::{Deadline, UnixName};
 
 use crate::host::Reporter;
 use crate::log::LogPart;
@@ -33,8 +32,7 @@ const LONGEST: u64 = 64 << 20;
 /// Answers until it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    name: UnixName,
-    thread: Option<JoinHandle<()>>,
+    _name: UnixName,
 }
 
 impl Server {
@@ -45,19 +43,8 @@ impl Server {
     pub fn start(directory: &Path, reporter: Reporter) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         let name = listen(directory)?;
-        let listener = name.listener().try_clone()?;
-        let serve = move || {
-            while let Ok((mut stream, _)) = accept_next(|| listener.accept()) {
-                let _ = stream.set_write_timeout(Some(PATIENCE));
-                let _ = stream.set_read_timeout(Some(QUESTION));
-                if let Some(text) = answer(&stream, &reporter) {
-                    // Who has gone needs no answer.
-                    let _ = stream.write_all(&text);
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("kernel-status".into()).spawn(serve)?;
-        Ok(Server { name, thread: Some(thread) })
+        name.serve("kernel-status", move |stream| answer(&stream, &reporter))?;
+        Ok(Server { _name: name })
     }
 }
 
@@ -68,24 +55,18 @@ fn listen(directory: &Path) -> io::Result<UnixName> {
     Ok(name)
 }
 
-fn answer(stream: &UnixStream, reporter: &Reporter) -> Option<Vec<u8>> {
+fn answer(stream: &UnixStream, reporter: &Reporter) -> io::Result<()> {
     let mut question = String::new();
-    BufReader::new(stream.take(LONGEST_QUESTION)).read_line(&mut question).ok()?;
-    match question.trim_end().split_once(' ') {
+    let asked = Deadline::new(stream, QUESTION).take(LONGEST_QUESTION);
+    BufReader::new(asked).read_line(&mut question)?;
+    let text = match question.trim_end().split_once(' ') {
         Some(("log", number)) => {
-            serde_json::to_vec(&reporter.log(number.parse().ok()?, LINES)).ok()
+            let number = number.parse().map_err(|_| io::ErrorKind::InvalidData)?;
+            serde_json::to_vec(&reporter.log(number, LINES))
         }
-        _ => serde_json::to_vec(&reporter.report()).ok(),
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.name.close();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+        _ => serde_json::to_vec(&reporter.report()),
+    };
+    Deadline::new(stream, PATIENCE).write_all(&text?)
 }
 
 /// The reports of all hosts. Sockets of processes that have gone are removed.

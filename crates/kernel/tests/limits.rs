@@ -219,7 +219,7 @@ fn a_window_opens_again_in_another_namespace() {
     let Some(net) = Net::new() else { return };
     let sink = net.sink();
     let pauses = [ExtensionChoice::new("pauses", || Box::new(Pauses::default()))];
-    let host = Host::attach(&net.cgroup, &pauses, false).unwrap();
+    let host = Host::attach(&net.cgroup, &pauses, Options::default()).unwrap();
     let _sender = net.sender(&sink, true);
     until("a hundred segments", || sink.taken() > 150_000);
     until("it was made to look", || host.report().kicks > 10);
@@ -256,7 +256,7 @@ fn nice_is_decided_in_the_kernel() {
     let log = host.reporter().log(0, 1000);
     let requests = log.lines.iter().filter(|line| matches!(line.event, LogEvent::Request(_)));
     assert!(requests.count() > 0, "{log:?}");
-    let lacks = Host::attach_with(&net.cgroup, &named("vegas"), options).unwrap_err();
+    let lacks = Host::attach(&net.cgroup, &named("vegas"), options).unwrap_err();
     assert!(lacks.to_string().contains("`nice` and `policy` only"), "{lacks}");
 }
 
@@ -302,7 +302,7 @@ fn without_room_a_connection_is_plain() {
     assert_eq!(host.without_room(), 1);
     for connections in [0, MOST_CONNECTIONS + 1] {
         let options = Options { connections, ..Options::default() };
-        assert!(Host::attach_with(&net.cgroup, &[], options).is_err());
+        assert!(Host::attach(&net.cgroup, &[], options).is_err());
     }
 }
 

@@ -1,6 +1,6 @@
 //! What cannot be done is refused with the reason, and leaves nothing.
 
-use transom_kernel::{Cgroup, Host, KernelError};
+use transom_kernel::{Cgroup, Host, KernelError, Options};
 
 use crate::support::{Net, controllers, named};
 
@@ -15,7 +15,8 @@ fn an_extension_without_a_form_here_is_refused() {
         ("rledbat", "rcv_wnd"),
         ("vegas(poll=send)", "SEND"),
     ] {
-        let refused = Host::attach(&net.cgroup, &named(text), true).unwrap_err();
+        let existing = Options { existing: true, ..Options::default() };
+        let refused = Host::attach(&net.cgroup, &named(text), existing).unwrap_err();
         let said = refused.to_string();
         assert!(
             matches!(refused, KernelError::Refused(_)) && said.contains(word),

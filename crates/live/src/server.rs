@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use transom_device::own_file;
-use transom_device::serving::{Deadline, UnixName, answer_all};
+use transom_device::serving::{Deadline, UnixName};
 use transom_net::{Stack, WeakStack};
 
 /// The host's socket in the directory of this user. It answers until it is dropped, and does not keep the host alive.
@@ -45,10 +45,8 @@ impl StatusSocket {
         let path = directory.join(format!("{}-{number}.sock", std::process::id()));
         let name = UnixName::listen(&path)?;
         own_file::set_socket_mode(&path, 0o600)?;
-        let listener = name.listener().try_clone()?;
-        let accept = move || listener.accept().map(|(stream, _)| stream);
         let stack = stack.downgrade();
-        answer_all("transom-status", accept, move |stream| answer(&stream, &stack, number))?;
+        name.serve("transom-status", move |stream| answer(&stream, &stack, number))?;
         Ok(StatusSocket { name })
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn prepare(memory: bool) -> Privileges {
     if memory {
         return Err("as asked for by --memory".into());
     }
-    enter_user_namespace().map(drop).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    enter_user_namespace().map_err(|error| format!("{:#}", anyhow::Error::new(error)))
 }
 
 /// The host at the other end.

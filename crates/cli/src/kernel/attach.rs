@@ -40,7 +40,7 @@ fn attached(
 ) -> anyhow::Result<Host> {
     let options =
         Options { existing, connections: choice.connections, in_kernel: choice.in_kernel };
-    Host::attach_with(cgroup, choices, options).map_err(|error| match error {
+    Host::attach(cgroup, choices, options).map_err(|error| match error {
         KernelError::Refused(reason) => {
             anyhow::anyhow!("{reason}\n`transom kernel check` lists what this kernel can bound")
         }

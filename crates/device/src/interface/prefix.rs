@@ -73,19 +73,8 @@ impl IpPrefix {
 
     /// Whether an address is one of the network's.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let differ = |ours: u128, theirs: u128, bits: u32| {
-            let host_bits = bits - u32::from(self.length);
-            (ours ^ theirs).checked_shr(host_bits).unwrap_or(0) != 0
-        };
-        match (self.address, address) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                !differ(ours.to_bits().into(), theirs.to_bits().into(), 32)
-            }
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                !differ(ours.to_bits(), theirs.to_bits(), 128)
-            }
-            _ => false,
-        }
+        let other = IpPrefix::new(address, self.length);
+        other.is_some_and(|other| other.network() == self.network())
     }
 
     /// The address, host bits included.

@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -15,15 +14,6 @@ use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::{Namespace, NamespaceError};
 use crate::open::kind_of;
-
-/// The work that [`enter_user_namespace`] had to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserNamespace {
-    /// The process is in a user namespace of its own now.
-    Entered,
-    /// The process had the necessary capabilities already; nothing was changed.
-    NotNeeded,
-}
 
 /// Why there is no user namespace.
 #[derive(Debug, thiserror::Error)]
@@ -68,9 +58,6 @@ impl From<UserNamespaceError> for io::Error {
     }
 }
 
-/// Set once the process has entered, so that a second call succeeds without a second namespace.
-static ENTERED: AtomicBool = AtomicBool::new(false);
-
 /// Makes sure that the process may create network namespaces, entering a user namespace if it must.
 ///
 /// Call it at the start of `main`, before any thread exists. Calling it again is harmless.
@@ -79,16 +66,8 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// [`UserNamespaceError`], with the likely cause where the system names one. After
 /// [`UserNamespaceError::Map`] and [`UserNamespaceError::Powerless`] the process has left its old
 /// user namespace all the same: it keeps its files but has no privilege.
-pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
-    if ENTERED.load(Ordering::Acquire) {
-        return Ok(UserNamespace::Entered);
-    }
-    if may_make_networks() {
-        return Ok(UserNamespace::NotNeeded);
-    }
-    enter(0, 0)?;
-    ENTERED.store(true, Ordering::Release);
-    Ok(UserNamespace::Entered)
+pub fn enter_user_namespace() -> Result<(), UserNamespaceError> {
+    if may_make_networks() { Ok(()) } else { enter(0, 0) }
 }
 
 /// Whether the calling thread may make network namespaces and interfaces in them.

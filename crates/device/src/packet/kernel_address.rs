@@ -14,7 +14,7 @@ use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
 use transom_bpf::{Aligned, BpfError, Loaded, attach_tcx, open};
 
 use super::socket::PacketSocket;
-use super::{PacketBuilder, PacketDevice, PacketError, Station, ethernet, filter};
+use super::{PacketDevice, PacketError, Station, ethernet, filter};
 use crate::interface::{Interfaces, IpPrefix};
 use crate::link::Mac;
 
@@ -93,22 +93,23 @@ fn key(at: SocketAddr) -> [u8; 20] {
     key
 }
 
-impl PacketBuilder {
+impl PacketDevice {
     /// Opens the device on the kernel's own addresses at the interface, in the calling thread's network namespace: on those that were named, or on
     /// all. `None`: those that were named are not the kernel's.
     pub(crate) fn open_on_kernel_address(
-        &self,
+        name: &str,
+        wanted: &[IpPrefix],
+        offload: bool,
     ) -> Result<Option<(PacketDevice, KernelAddress)>, PacketError> {
-        let name = self.interface.as_str();
         let mut interfaces = Interfaces::open().map_err(PacketError::Netlink)?;
         let state = ethernet(&mut interfaces, name)?;
-        let Some(addresses) = chosen(name, &self.addresses)? else { return Ok(None) };
+        let Some(addresses) = chosen(name, wanted)? else { return Ok(None) };
         let mac: Mac = state.station;
         let station = Station::new(name, state, interfaces, mac, addresses.clone())?;
         let index = station.place.index();
         let socket = PacketSocket::open(index, &filter::nothing()).map_err(PacketError::Socket)?;
         let ports = SilentPorts::attach(index, &socket)?;
-        let device = PacketDevice::new(station, socket, self.offload);
+        let device = PacketDevice::new(station, socket, offload);
         Ok(Some((device, KernelAddress { interface: name.into(), addresses, ports })))
     }
 }

@@ -32,7 +32,7 @@ use netlink_packet_route::route::{
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::interface::IpPrefix;
+use crate::interface::{IpPrefix, family};
 use crate::netlink::Netlink;
 
 /// The tables. Any numbers will do in a namespace of our own.
@@ -57,13 +57,6 @@ pub(super) struct Paths {
     device: u32,
     /// Whether the device is an Ethernet, which needs a next hop.
     ethernet: bool,
-}
-
-fn family_of(address: IpAddr) -> AddressFamily {
-    match address {
-        IpAddr::V4(_) => AddressFamily::Inet,
-        IpAddr::V6(_) => AddressFamily::Inet6,
-    }
 }
 
 /// The loopback network of a family.
@@ -164,7 +157,7 @@ impl Paths {
     }
 
     fn own(&self, address: IpAddr) -> RouteMessage {
-        let mut route = self.route(OWN, host(address));
+        let mut route = self.route(OWN, IpPrefix::host(address));
         route.attributes.push(RouteAttribute::PrefSource(address.into()));
         route
     }
@@ -172,7 +165,7 @@ impl Paths {
     /// Connections to the broadcast address of a network fail at once, as on any host.
     pub(super) fn add_broadcast(&mut self, network: IpPrefix) -> io::Result<()> {
         let Some(address) = broadcast_of(network) else { return Ok(()) };
-        let mut route = plain_route(OUTSIDE, host(address.into()), self.device);
+        let mut route = plain_route(OUTSIDE, IpPrefix::host(address.into()), self.device);
         route.header.kind = RouteType::Broadcast;
         route.header.scope = RouteScope::Link;
         match self.add(route) {
@@ -213,7 +206,7 @@ impl Paths {
 
 fn plain_route(table: u8, to: IpPrefix, interface: u32) -> RouteMessage {
     let mut route = RouteMessage::default();
-    route.header.address_family = family_of(to.address());
+    route.header.address_family = family(to.address());
     route.header.destination_prefix_length = to.prefix_len();
     route.header.table = table;
     route.header.protocol = RouteProtocol::Static;
@@ -225,12 +218,6 @@ fn plain_route(table: u8, to: IpPrefix, interface: u32) -> RouteMessage {
     route.attributes.push(RouteAttribute::Destination(to.address().into()));
     route.attributes.push(RouteAttribute::Oif(interface));
     route
-}
-
-/// One address alone.
-fn host(address: IpAddr) -> IpPrefix {
-    let length = if address.is_ipv4() { 32 } else { 128 };
-    IpPrefix::new(address, length).unwrap_or_else(|| unreachable!("the length fits"))
 }
 
 /// The last address of an IPv4 network that has one for broadcasts (RFC 3021 takes it from networks of two).

@@ -21,7 +21,7 @@ pub const MOST_ASKING: usize = 16;
 ///
 /// # Errors
 /// When there is no thread to be had.
-pub fn answer_all<S: Send + 'static>(
+pub(super) fn answer_all<S: Send + 'static>(
     name: &'static str,
     accept: impl Fn() -> io::Result<S> + Send + 'static,
     answer: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,

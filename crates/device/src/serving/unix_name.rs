@@ -11,21 +11,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, shutdown,
-    socket_with,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use super::metrics::answer_all;
 
 /// So long the lock of a directory is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A Unix socket that listens, and its name. Dropping it [closes](Self::close) it.
+/// A Unix socket that listens, and its name. When it is dropped the name goes, and nobody is taken any more.
 #[derive(Debug)]
 pub struct UnixName {
     listener: UnixListener,
@@ -68,21 +67,28 @@ impl UnixName {
         &self.path
     }
 
-    /// Takes nobody any more, and removes the name. An accept(2) that waits, also by a copy of the socket, ends with an error that
-    /// [means the end](super::AfterAccept::End).
-    pub fn close(&mut self) {
-        let _ = shutdown(&self.listener, Shutdown::Both);
-        // Another process may have put a socket of its own there.
-        if self.identity.is_some() && identity(&self.path) == self.identity {
-            let _ = fs::remove_file(&self.path);
-        }
-        self.identity = None;
+    /// Answers all who come until it is dropped, on threads of this name: as many as [`MOST_ASKING`](super::MOST_ASKING) at a time.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn serve(
+        &self,
+        thread: &'static str,
+        answer: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static,
+    ) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        answer_all(thread, move || listener.accept().map(|(stream, _)| stream), answer)
     }
 }
 
 impl Drop for UnixName {
     fn drop(&mut self) {
-        self.close();
+        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        // Another process may have put a socket of its own there.
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

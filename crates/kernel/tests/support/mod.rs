@@ -137,7 +137,7 @@ impl Net {
     }
 
     pub(crate) fn attach_with(&self, extensions: &[ExtensionChoice], options: Options) -> Host {
-        self.here.run(|| Host::attach_with(&self.cgroup, extensions, options)).unwrap().unwrap()
+        self.here.run(|| Host::attach(&self.cgroup, extensions, options)).unwrap().unwrap()
     }
 
     /// Who receives in the second namespace.
@@ -283,7 +283,8 @@ fn started_again() {
                 Ok(most) => vec![at_most_segments(most)],
                 Err(_) => named(&text),
             };
-            let _host = Host::attach(&cgroup, &extensions, true).unwrap();
+            let existing = Options { existing: true, ..Options::default() };
+            let _host = Host::attach(&cgroup, &extensions, existing).unwrap();
             // A test that forgets it does not leave it for ever.
             thread::sleep(Duration::from_secs(120));
         }
