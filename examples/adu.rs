@@ -45,7 +45,8 @@ fn pictures(units: &str) -> Result<Delays, Box<dyn Error>> {
             if units == "in-order" {
                 pair.host(Side::A).write(client, now, &picture)?;
             } else {
-                pair.host(Side::A).send_adu(client, now, &picture)?;
+                pair.host(Side::A)
+                    .with_connection(client, now, |c| c.send_adu(now, &picture))??;
             }
             sent += 1;
         }
@@ -65,7 +66,9 @@ fn pictures(units: &str) -> Result<Delays, Box<dyn Error>> {
                     process(picture)?;
                 }
             } else {
-                while let Ok(Adu::Unit { .. }) = bob.recv_adu(id, now, &mut unit) {
+                while let Ok(Adu::Unit { .. }) =
+                    bob.with_connection(id, now, |c| c.recv_adu(now, &mut unit))?
+                {
                     process(&unit)?;
                 }
             }

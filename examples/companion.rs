@@ -39,7 +39,7 @@ impl Application for Beside {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let companion = Companion::new();
+    let companion = Companion::default();
     let publisher = {
         let companion = companion.clone();
         ExtensionChoice::new("companion", move || Box::new(companion.publisher()))

@@ -97,7 +97,7 @@ pub(crate) fn carry(
             if way.stream {
                 let Ok(taken) = alice.write(client, now, &unsent) else { break };
                 unsent.drain(..taken);
-            } else if alice.send_adu(client, now, &unsent).is_ok() {
+            } else if alice.with_connection(client, now, |c| c.send_adu(now, &unsent))?.is_ok() {
                 unsent.clear();
             } else {
                 break;
@@ -136,7 +136,7 @@ pub(crate) fn carry(
                 }
             } else {
                 loop {
-                    match bob.recv_adu(id, now, &mut unit) {
+                    match bob.with_connection(id, now, |c| c.recv_adu(now, &mut unit))? {
                         Ok(Adu::Unit { .. }) => {
                             process(number_at(&unit, 0).ok_or("a strange unit")?)
                         }

@@ -221,7 +221,7 @@ impl Run {
         };
         let active = connection.state() == State::SynSent;
         let (write_at, read_at) = (iss + 1, irs + 1);
-        let pieces = RangeSet::new();
+        let pieces = RangeSet::default();
         let (echo, segments) = (77, 0);
         let mut run =
             Run { connection, now, irs, write_at, read_at, pieces, clock, echo, segments };

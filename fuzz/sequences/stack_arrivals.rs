@@ -7,11 +7,10 @@ use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
 use transom_tcp::packet::PacketBuf;
 use transom_wire::icmp::UnreachableCode;
-use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{RxChecksum, RxOffload, recompute_checksum};
 use transom_wire::{
-    Flags, IcmpMessage, Icmpv6Message, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq,
-    TcpHeader, TcpPacket, Timestamps, icmp, icmpv6,
+    Flags, IcmpMessage, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq, TcpHeader,
+    TcpPacket, Timestamps, icmp,
 };
 
 impl Run {
@@ -150,8 +149,8 @@ impl Run {
     }
 
     fn fragments(&mut self, script: &mut Script<'_>, packet: &[u8]) {
-        let Ok(IpPacket::V4(whole)) = IpPacket::parse(packet) else { return };
-        let payload = whole.payload();
+        let Ok(ip) = IpPacket::parse(packet) else { return };
+        let (IpPacket::V4(whole), payload) = (ip, ip.payload()) else { return };
         let step = script.pick(&[8, 16, 64, 512, 24]);
         let id = script.byte().into();
         let mut from = 0;
@@ -185,33 +184,25 @@ impl Run {
     pub(super) fn icmp_error(&mut self, script: &mut Script<'_>) {
         let Some(sent) = self.pick_sent(script) else { return };
         let mtu = script.word();
-        let packet = match IpPacket::parse(&sent) {
-            Ok(IpPacket::V4(offending)) => {
+        let Ok(offending) = IpPacket::parse(&sent) else { return };
+        let mtu = u32::from(mtu);
+        let message = match offending {
+            IpPacket::V4(_) => {
                 let quoted = &sent[..sent.len().min(script.pick(&[28, 48, 600]))];
-                let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: mtu };
-                let message = match script.below(5) {
-                    0 | 1 => IcmpMessage::Unreachable { code, quoted },
+                match script.below(5) {
+                    0 | 1 => IcmpMessage::PacketTooBig { mtu, quoted },
                     2 => IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted },
                     3 => IcmpMessage::TimeExceeded { code: 0, quoted },
                     _ => IcmpMessage::ParameterProblem { code: 0, pointer: 1, quoted },
-                };
-                let header = Ipv4Header::new(offending.dst(), offending.src(), Protocol::ICMP);
-                let mut out = vec![0; 600];
-                let Ok(len) = icmp::emit_packet(&header, &message, &mut out) else { return };
-                out.truncate(len);
-                out
+                }
             }
-            Ok(IpPacket::V6(offending)) => {
-                let message = Icmpv6Message::PacketTooBig { mtu: u32::from(mtu), quoted: &sent };
-                let header = Ipv6Header::new(offending.dst(), offending.src(), Protocol::ICMPV6);
-                let mut out = vec![0; 1_280];
-                let Ok(len) = icmpv6::emit_packet(&header, &message, &mut out) else { return };
-                out.truncate(len);
-                out
-            }
-            Err(_) => return,
+            IpPacket::V6(_) => IcmpMessage::PacketTooBig { mtu, quoted: &sent },
         };
-        self.mutate(script, packet);
+        let (router, host) = (offending.dst(), offending.src());
+        let mut packet = vec![0; icmp::packet_len(router, &message)];
+        if icmp::emit_packet(router, host, &message, &mut packet).is_ok() {
+            self.mutate(script, packet);
+        }
     }
 
     /// Something other than TCP.
@@ -219,14 +210,10 @@ impl Run {
         let remote = remote(script);
         let len = script.pick(&[0usize, 8, 100, 1_472]);
         let packet = match (remote.ip(), ours(remote.ip()), script.flag()) {
-            (IpAddr::V4(src), IpAddr::V4(dst), true) => {
+            (src @ IpAddr::V4(_), dst, true) => {
                 let message = IcmpMessage::EchoRequest { ident: 1, seq: 2, data: &vec![1; len] };
                 let mut out = vec![0; 28 + len];
-                _ = icmp::emit_packet(
-                    &Ipv4Header::new(src, dst, Protocol::ICMP),
-                    &message,
-                    &mut out,
-                );
+                _ = icmp::emit_packet(src, dst, &message, &mut out);
                 out
             }
             (src, dst, _) => ip(

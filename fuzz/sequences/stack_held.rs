@@ -7,6 +7,7 @@ use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
 use transom_stack::{Incoming, IncomingId, ListenConfig, Refusal, Unreachable};
 use transom_tcp::time::Duration;
+use transom_tcp::{Connection, Setting};
 
 /// The names of held SYNs that are remembered, also of those that are gone.
 const MOST_NAMES: usize = 64;
@@ -92,12 +93,15 @@ impl Run {
                 let ip = self.wanted_by(remote.ip(), script);
                 let local =
                     script.flag().then(|| SocketAddr::new(ip, script.pick(&[0, 5_000, 80])));
-                if let Ok(id) = self.stack.connect_held(now, local, remote, None, limit) {
+                if let Ok(id) = self.stack.connect(now, local, remote, None) {
+                    let hold =
+                        |connection: &mut Connection| connection.set(Setting::HoldAnswer(limit));
+                    self.stack.with_connection(id, now, hold).unwrap();
                     self.connections.push(id);
                 }
             }
             13 | 14 => self.with_some(script, |stack, id, now, _| {
-                _ = stack.release_answer(id, now);
+                _ = stack.with_connection(id, now, |connection| connection.release(now));
             }),
             _ => {}
         }

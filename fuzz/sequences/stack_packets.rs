@@ -3,11 +3,10 @@
 use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
 use transom_stack::is_unicast;
-use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::recompute_checksum;
 use transom_wire::{
-    FastOpen, Flags, IcmpMessage, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq,
-    TcpHeader, TcpPacket, Timestamps,
+    FastOpen, Flags, IcmpMessage, IpHeader, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
+    TcpPacket, Timestamps,
 };
 
 /// The longest packet of the host's interface.
@@ -25,15 +24,7 @@ pub(super) fn ours(peer: IpAddr) -> IpAddr {
 /// An IP packet from `src` to `dst`.
 pub(super) fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, payload: &[u8]) -> Vec<u8> {
     let mut out = [0; 40];
-    let len = match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Header::new(src, dst, protocol).emit(payload.len(), &mut out)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            Ipv6Header::new(src, dst, protocol).emit(payload.len(), &mut out)
-        }
-        _ => return Vec::new(),
-    };
+    let len = IpHeader::new(src, dst, protocol).emit(payload.len(), &mut out);
     len.map_or(Vec::new(), |len| [&out[..len], payload].concat())
 }
 
@@ -106,7 +97,9 @@ pub(super) fn check_packet(packet: &[u8], every_address: bool) {
             let tcp = TcpPacket::parse(ip.payload()).expect("valid TCP");
             assert!(tcp.header().src_port != 0 && tcp.header().dst_port != 0);
         }
-        Protocol::ICMP => _ = IcmpMessage::parse(ip.payload()).expect("valid ICMP"),
+        Protocol::ICMP => {
+            _ = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).expect("valid ICMP")
+        }
         _ => assert!(ip.transport_checksum_ok()),
     }
 }

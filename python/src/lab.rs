@@ -14,8 +14,7 @@ use transom_lab::emulate::{EmulateOptions, Emulation, ProgramReport, emulate};
 use transom_lab::results::{self, Choice, Found, Plan, Store};
 use transom_lab::run::{Judgement, Observations, SimulateOptions, judge, simulate_with};
 use transom_lab::scenario::{self, Resolved, Variant};
-use transom_report::run::{Page, RunInfo};
-use transom_report::{labels, plot};
+use transom_report::{Page, RunInfo, labels, plot};
 
 /// A scenario: an experiment with all points of its sweep.
 #[pyclass(frozen, module = "transom.lab")]
@@ -464,13 +463,12 @@ impl Run {
     }
 
     fn data(&self) -> transom_report::ReportData {
-        let settings: Vec<String> = self.variant.settings.iter().map(ToString::to_string).collect();
         let page = Page::new(RunInfo {
             scenario: &self.variant.resolved,
             seed: self.seed,
-            point: (self.points > 1).then_some((self.variant.number + 1, self.points)),
-            settings: &settings,
-            command: "",
+            point: (self.variant.number + 1, self.points),
+            settings: &self.variant.settings,
+            command: String::new(),
             version: transom_lab::VERSION,
         });
         page.of_run(&self.seen, &self.judgements)
@@ -590,11 +588,11 @@ impl Results {
             for run in self.store.runs().map_err(value)? {
                 let (scenario, seen) =
                     (run.scenario().map_err(value)?, run.observations().map_err(value)?);
-                let data = transom_report::run::stored(Some(&self.plan), &run, &scenario, &seen)?;
+                let data = transom_report::stored_run(Some(&self.plan), &run, &scenario, &seen)?;
                 transom_report::write(&run.directory().join(transom_report::REPORT), &data)?;
             }
             let index = self.store.directory().join(transom_report::INDEX);
-            if let Some(data) = transom_report::overview::of_store(&self.store, None).map_err(value)? {
+            if let Some(data) = transom_report::sweep(&self.store, None).map_err(value)? {
                 transom_report::write(&index, &data)?;
             }
             Ok(index)

@@ -1,6 +1,6 @@
 //! A broker's numbers in the text format of Prometheus.
 
-use std::fmt::Write as _;
+use transom_device::serving::{MetricsText, labels};
 
 use crate::protocol::{Count, LeaseStatus, Status};
 
@@ -9,43 +9,20 @@ type LeaseMetric = (&'static str, &'static str, fn(&LeaseStatus) -> u64);
 
 /// All metrics of a status.
 pub fn text(status: &Status) -> String {
-    let mut text = String::new();
-    let attached = status.uplinks.iter().filter(|uplink| uplink.attached).count();
-    write_metric(
-        &mut text,
-        "uplinks",
-        "gauge",
-        "Interfaces where packets are looked at.",
-        attached as u64,
-    );
-    write_metric(
-        &mut text,
-        "leases",
-        "gauge",
-        "Devices that are lent.",
-        status.leases.len() as u64,
-    );
-    write_counters(
-        &mut text,
-        "requests_total",
-        "Requests to the broker, by outcome.",
-        "event",
-        &status.broker,
-    );
-    write_counters(
-        &mut text,
-        "demux_total",
-        "Packets for lent ports, by outcome.",
-        "event",
-        &status.demux,
-    );
-    write_counters(
-        &mut text,
-        "guard_drops_total",
-        "Packets from processes that the guard dropped, by reason.",
-        "reason",
-        &status.guard,
-    );
+    let Status { uplinks, leases, broker, demux, guard, .. } = status;
+    let mut text = MetricsText::new("transom_broker_");
+    let attached = uplinks.iter().filter(|uplink| uplink.attached).count();
+    text.metric("uplinks", "Interfaces where packets are looked at.", [("", attached as u64)]);
+    text.metric("leases", "Devices that are lent.", [("", leases.len() as u64)]);
+    let guards = "Packets from processes that the guard dropped, by reason.";
+    for (name, help, label, counts) in [
+        ("requests_total", "Requests to the broker, by outcome.", "event", broker),
+        ("demux_total", "Packets for lent ports, by outcome.", "event", demux),
+        ("guard_drops_total", guards, "reason", guard),
+    ] {
+        let of = |Count { name, count }: &Count| (labels(&[(label, name)]), *count);
+        text.metric(name, help, counts.iter().map(of));
+    }
     let columns: [LeaseMetric; 5] = [
         ("lease_received_packets", "Packets handed to the process.", |lease| {
             lease.received_packets
@@ -58,35 +35,13 @@ pub fn text(status: &Status) -> String {
         }),
     ];
     for (name, help, value) in columns {
-        write_header(&mut text, name, "gauge", help);
-        for lease in &status.leases {
-            let LeaseStatus { device, user, .. } = lease;
-            let value = value(lease);
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "transom_broker_{name}{{device=\"{device}\",user=\"{user}\"}} {value}"
-            );
-        }
+        let of = |lease: &LeaseStatus| {
+            let user = lease.user.to_string();
+            (labels(&[("device", &lease.device), ("user", &user)]), value(lease))
+        };
+        text.metric(name, help, leases.iter().map(of));
     }
-    text
-}
-
-fn write_header(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ =
-        writeln!(text, "# HELP transom_broker_{name} {help}\n# TYPE transom_broker_{name} {kind}");
-}
-
-fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
-    write_header(text, name, kind, help);
-    let _ = writeln!(text, "transom_broker_{name} {value}");
-}
-
-fn write_counters(text: &mut String, name: &str, help: &str, label: &str, counts: &[Count]) {
-    write_header(text, name, "counter", help);
-    for Count { name: value, count } in counts {
-        let _ = writeln!(text, "transom_broker_{name}{{{label}=\"{value}\"}} {count}");
-    }
+    text.finish()
 }
 
 #[cfg(test)]

@@ -108,13 +108,16 @@ fn expected() -> Outcome {
 fn effect<'a>(packets: impl IntoIterator<Item = &'a [u8]>) -> Option<Effect> {
     let mut found: Option<(Effect, u32)> = None;
     for packet in packets {
-        let Ok(IpPacket::V4(ip)) = IpPacket::parse(packet) else { continue };
+        let Ok(ip @ IpPacket::V4(_)) = IpPacket::parse(packet) else { continue };
         let tcp = TcpPacket::parse(ip.payload()).unwrap();
         let seq = tcp.header().seq.get();
         match &mut found {
             None if tcp.payload() == DATA => {
-                let effect =
-                    Effect { ttl: ip.ttl(), service: ip.traffic_class() & 0xfc, probed: false };
+                let effect = Effect {
+                    ttl: ip.hop_limit(),
+                    service: ip.traffic_class() & 0xfc,
+                    probed: false,
+                };
                 found = Some((effect, seq.wrapping_add(DATA.len() as u32)));
             }
             Some((effect, next)) if tcp.payload().is_empty() => {

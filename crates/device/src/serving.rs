@@ -4,10 +4,11 @@
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
 //! - [`Slots`] bounds how many are served at a time.
 //! - [`front`] stands before every server of pages and measures.
-//! - [`serve_metrics`] answers Prometheus.
+//! - [`serve_metrics`] answers Prometheus, with [`MetricsText`].
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
 mod deadline;
+mod exposition;
 pub mod front;
 mod metrics;
 mod slots;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
+pub use exposition::{MetricsText, labels};
 pub use metrics::{MOST_ASKING, serve_metrics};
 pub use slots::{Slot, Slots};
 pub use unix_name::UnixName;

@@ -2,15 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
-use transom_net::{
-    ConnectionState, KeepAlive, Profile, Setting, SocketOption, SocketOptions, TcpStream,
-};
+use transom_net::{ConnectionState, Profile, SocketOption, SocketOptions, TcpStream};
 use transom_sockets::info::TcpInfo;
-use transom_sockets::options::in_room;
+use transom_sockets::options::{in_room, meanings, name_of, show_name};
 
 use crate::calls::{Arguments, Outcome, Refusal, Target};
 use crate::end::End;
@@ -22,16 +19,29 @@ use crate::supervisor::Supervisor;
 const MAX_VALUE_LEN: usize = 64;
 /// More than the kernel's longest one, `TCP_INFO`.
 const MAX_KERNEL_VALUE_LEN: usize = 1024;
-/// Names of congestion controllers (`TCP_CA_NAME_MAX`).
-const CA_NAME_MAX: usize = 16;
 /// Sockets whose settings are kept before they are connected. With more of them, the settings have no effect outside.
 const MAX_KEPT: usize = 1 << 16;
+
+/// The options that the program's own socket has for the connection outside, but those of IP and the congestion control.
+const OF_CONNECTIONS: [(c_int, c_int); 5] = [
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+];
+
+/// Those of IPv4, the same of IPv6, and the value that sockets have at first.
+const OF_PACKETS: [(c_int, c_int, c_int); 2] = [
+    (libc::IP_TTL, libc::IPV6_UNICAST_HOPS, DEFAULT_TTL as c_int),
+    (libc::IP_TOS, libc::IPV6_TCLASS, 0),
+];
 
 /// What a program has set for the connection outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// All but the congestion control.
-    options: SocketOptions,
+    /// All but the congestion control: level, name and value. Those of packets have IPv4's names.
+    values: Vec<(c_int, c_int, [u8; 4])>,
     /// By its name.
     congestion: Option<String>,
 }
@@ -39,35 +49,26 @@ pub(crate) struct Settings {
 impl Settings {
     /// Those of a program's socket, but the congestion control: the kernel does not know Transom's names.
     fn of(target: &Target) -> io::Result<Settings> {
-        let number = |level, name| {
+        let read = |level, name| {
             let mut value = [0; 4];
-            get_option(target, level, name, &mut value)?;
-            Ok::<_, io::Error>(u32::try_from(c_int::from_ne_bytes(value)).unwrap_or(0))
+            get_option(target, level, name, &mut value).map(|_| value)
         };
-        let tcp = |name| number(libc::IPPROTO_TCP, name);
-        let on = number(libc::SOL_SOCKET, libc::SO_KEEPALIVE)? != 0;
-        let seconds = |name| {
-            let seconds = tcp(name)?.max(1);
-            Ok::<_, io::Error>(transom_tcp::time::Duration::from_secs(seconds.into()))
-        };
-        let keep_alive = KeepAlive::default()
-            .with_idle(seconds(libc::TCP_KEEPIDLE)?)
-            .with_interval(seconds(libc::TCP_KEEPINTVL)?)
-            .with_probes(tcp(libc::TCP_KEEPCNT)?.max(1));
-        let timeout = transom_tcp::time::Duration::from_millis(tcp(libc::TCP_USER_TIMEOUT)?.into());
-        let mut options = SocketOptions::default();
-        options.set(Setting::KeepAlive(on.then_some(keep_alive)));
-        options.set(Setting::UserTimeout((!timeout.is_zero()).then_some(timeout)));
-        // An IPv4 socket has no options of IPv6. What sockets have at first is the profile's business.
-        let own = |level, name, first| number(level, name).ok().filter(|&n| n != first);
-        let ttl = own(libc::IPPROTO_IP, libc::IP_TTL, DEFAULT_TTL.into())
-            .or_else(|| own(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, DEFAULT_TTL.into()));
-        let tos = own(libc::IPPROTO_IP, libc::IP_TOS, 0)
-            .or_else(|| own(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, 0));
-        let carriage = [ttl.map(SocketOption::TimeToLive), tos.map(SocketOption::TypeOfService)];
-        let possible = carriage.into_iter().flatten().filter(|option| option.check().is_ok());
-        possible.for_each(|option| options.set(option));
-        Ok(Settings { options, congestion: None })
+        let mut values = Vec::new();
+        for (level, name) in OF_CONNECTIONS {
+            values.push((level, name, read(level, name)?));
+        }
+        for (v4, v6, first) in OF_PACKETS {
+            // An IPv4 socket has no options of IPv6. What sockets have at first is the profile's business.
+            let own = |level, name| read(level, name).ok().filter(|n| *n != first.to_ne_bytes());
+            let value = own(libc::IPPROTO_IP, v4).or_else(|| own(libc::IPPROTO_IPV6, v6));
+            values.extend(value.map(|value| (libc::IPPROTO_IP, v4, value)));
+        }
+        Ok(Settings { values, congestion: None })
+    }
+
+    /// The same for a connection of Transom's.
+    fn options(&self) -> SocketOptions {
+        meanings(self.values.iter().map(|(level, name, value)| (*level, *name, &value[..])))
     }
 
     /// Does what was set to a connection. A connection that refuses it, or is over, is left as it is.
@@ -79,44 +80,23 @@ impl Settings {
     }
 
     fn apply_to_transom(&self, stream: &TcpStream) -> io::Result<()> {
-        self.options.iter().try_for_each(|option| stream.set_option(option.clone()))?;
+        self.options().iter().try_for_each(|option| stream.set_option(option.clone()))?;
         self.congestion.as_deref().map_or(Ok(()), |name| stream.recompose(name))
     }
 
     fn apply_to_kernel(&self, socket: &std::net::TcpStream) -> io::Result<()> {
-        let v4 = socket.local_addr()?.is_ipv4();
-        self.options.iter().try_for_each(|option| set_at_kernel(socket, v4, option))?;
+        let v6 = socket.local_addr()?.is_ipv6();
+        for (level, name, value) in &self.values {
+            let of_packets =
+                OF_PACKETS.iter().find(|(v4, ..)| (libc::IPPROTO_IP, *v4) == (*level, *name));
+            match of_packets {
+                Some((_, name, _)) if v6 => set_option(socket, libc::IPPROTO_IPV6, *name, value)?,
+                _ => set_option(socket, *level, *name, value)?,
+            }
+        }
         self.congestion.as_deref().map_or(Ok(()), |name| {
             set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())
         })
-    }
-}
-
-/// Sets an option of a connection that is the kernel's.
-fn set_at_kernel(socket: &std::net::TcpStream, v4: bool, option: &SocketOption) -> io::Result<()> {
-    let set = |level, name, value: u64| {
-        let value = c_int::try_from(value).unwrap_or(c_int::MAX);
-        set_option(socket, level, name, &value.to_ne_bytes())
-    };
-    let ip = |name4, name6, value: u32| match v4 {
-        true => set(libc::IPPROTO_IP, name4, value.into()),
-        false => set(libc::IPPROTO_IPV6, name6, value.into()),
-    };
-    let tcp = libc::IPPROTO_TCP;
-    match option {
-        SocketOption::TimeToLive(ttl) => ip(libc::IP_TTL, libc::IPV6_UNICAST_HOPS, *ttl),
-        SocketOption::TypeOfService(tos) => ip(libc::IP_TOS, libc::IPV6_TCLASS, *tos),
-        SocketOption::Setting(Setting::KeepAlive(choice)) => {
-            set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, choice.is_some().into())?;
-            let Some(keep) = choice else { return Ok(()) };
-            set(tcp, libc::TCP_KEEPIDLE, core_seconds(keep.idle))?;
-            set(tcp, libc::TCP_KEEPINTVL, core_seconds(keep.interval))?;
-            set(tcp, libc::TCP_KEEPCNT, keep.probes.into())
-        }
-        SocketOption::Setting(Setting::UserTimeout(span)) => {
-            set(tcp, libc::TCP_USER_TIMEOUT, span.map_or(0, |span| span.as_millis()))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -165,12 +145,7 @@ impl Supervisor {
 
     /// The name of a controller, if the connection may have it.
     fn congestion_to_set(&self, target: &Target, value: &[u8]) -> Result<String, Refusal> {
-        if value.is_empty() {
-            return Err(Refusal::Error(libc::EINVAL));
-        }
-        let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
-        let name = name.get(..CA_NAME_MAX - 1).unwrap_or(name);
-        let name = std::str::from_utf8(name).map_err(|_| Refusal::Error(libc::ENOENT))?;
+        let name = name_of(value).map_err(|error| Refusal::Error(error.0))?;
         let joint = target.ends().and_then(|ends| self.joint(ends));
         match joint.map(|joint| &joint.outer) {
             Some(End::Kernel(end)) => {
@@ -189,7 +164,7 @@ impl Supervisor {
     /// The profile of a listener's connections, with what its program has set for packets: their first one is the answer to a SYN.
     pub(crate) fn profile_of_listener(&self, listener: &Target) -> io::Result<Arc<Profile>> {
         let mut profile = self.profile.clone();
-        for option in Settings::of(listener)?.options.iter() {
+        for option in Settings::of(listener)?.options().iter() {
             if matches!(option, SocketOption::TimeToLive(_) | SocketOption::TypeOfService(_)) {
                 option.shape(&mut profile);
             }
@@ -227,7 +202,7 @@ impl Supervisor {
                 return value_of(target, &info, name);
             }
             (None, libc::TCP_CONGESTION) => {
-                return Ok(padded(kept.unwrap_or(self.congestion_at_first())));
+                return Ok(show_name(kept.unwrap_or(self.congestion_at_first())));
             }
             (None, _) => return Err(Refusal::Continue),
         };
@@ -253,7 +228,7 @@ fn value_of(target: &Target, info: &ConnectionState, name: c_int) -> Result<Vec<
             let state = state_of(target)?;
             Ok(TcpInfo { tcpi_state: state, ..TcpInfo::of(info) }.bytes())
         }
-        libc::TCP_CONGESTION => Ok(padded(&info.congestion)),
+        libc::TCP_CONGESTION => Ok(show_name(&info.congestion)),
         libc::TCP_MAXSEG => {
             let mss = c_int::try_from(info.mss).unwrap_or(c_int::MAX);
             Ok(mss.to_ne_bytes().to_vec())
@@ -268,14 +243,4 @@ fn state_of(target: &Target) -> Result<u8, Refusal> {
     let mut state = [0];
     get_option(target, libc::IPPROTO_TCP, libc::TCP_INFO, &mut state)?;
     Ok(state[0])
-}
-
-fn padded(name: &str) -> Vec<u8> {
-    let mut bytes = name.as_bytes().to_vec();
-    bytes.resize(CA_NAME_MAX, 0);
-    bytes
-}
-
-fn core_seconds(duration: transom_tcp::time::Duration) -> u64 {
-    Duration::from(duration).as_secs()
 }

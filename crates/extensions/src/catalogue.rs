@@ -91,7 +91,7 @@ fn instead(name: &str) -> String {
 /// # Errors
 /// [`StackError`].
 pub fn stack(text: &str) -> Result<Vec<ExtensionChoice>, StackError> {
-    stack_sharing(text, &Manager::new())
+    stack_sharing(text, &Manager::default())
 }
 
 /// The same, where the macroflows of `cm` are those of `manager`: of choices that are made with the same manager, all connections that
@@ -101,7 +101,7 @@ pub fn stack(text: &str) -> Result<Vec<ExtensionChoice>, StackError> {
 /// use transom_extensions::{cm::Manager, stack_sharing};
 ///
 /// // For each host one manager, and for each run another.
-/// let host = Manager::new();
+/// let host = Manager::default();
 /// let usual = stack_sharing("cm", &host)?;
 /// let twice = stack_sharing("cm(weight=2) + rr", &host)?;
 /// # Ok::<(), transom_extensions::StackError>(())

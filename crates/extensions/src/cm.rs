@@ -79,7 +79,7 @@ pub const ENTRY: Entry = Entry {
         ("weight", "1: a connection with twice the weight gets twice the window"),
         ("poll", "round, ack or send: when it takes a sample"),
     ],
-    read: |arguments| choice(arguments, &Manager::new()),
+    read: |arguments| choice(arguments, &Manager::default()),
 };
 
 /// Reads the parameters of `cm`. All connections of the choice share with each other, and with those of other choices of the same manager.
@@ -110,11 +110,6 @@ struct State {
 }
 
 impl Manager {
-    /// One without macroflows.
-    pub fn new() -> Self {
-        Manager::default()
-    }
-
     /// An extension that adds a connection to `macroflow` when it is attached, and removes it when it is detached. Of two connections that
     /// are always busy, the one with twice the `weight` gets twice the window. A weight of zero counts as one.
     pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {

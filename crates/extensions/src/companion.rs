@@ -88,11 +88,6 @@ struct State {
 pub struct Companion(Arc<Mutex<State>>);
 
 impl Companion {
-    /// A companion without a connection.
-    pub fn new() -> Self {
-        Companion::default()
-    }
-
     /// The extension that publishes. If it is attached to several connections, the last publication counts.
     pub fn publisher(&self) -> Publisher {
         let mut state = self.state();

@@ -3,11 +3,7 @@
 //! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
 //! steps as large as the distance.
 //!
-//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It shares
-//! these differences from the paper, and choices that it leaves open:
-//! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
-//! - Losses are Reno's matter, as in the paper's implementation.
-//! - The window grows only when it was what held the sender back, and stays at two segments at least.
+//! The controller is the native one, whose differences from its source it shares, run as a [shadow](crate::shadow) of the connection.
 //!
 //! The effect of the constraint: upwards it is as slow as TCP's own window. So it cannot do what FAST was made for, to fill a wide path in
 //! few round trips. Downwards, when the queue holds more than α, it takes its own steps, before a loss.

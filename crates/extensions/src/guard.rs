@@ -92,18 +92,8 @@ impl ByTheClock {
 }
 
 impl Guarded {
-    /// Catches panics, and calls that take longer than `allowed` three times in a row. All calls are charged to `budget`.
-    pub fn new(inner: Box<dyn Extension>, allowed: Duration, budget: Arc<Budget>) -> Self {
-        Guarded::made_by_the_clock(|| inner, allowed, budget)
-    }
-
-    /// Catches panics.
-    pub fn against_panics(inner: Box<dyn Extension>) -> Self {
-        Guarded::made(|| inner)
-    }
-
-    /// [`Guarded::against_panics`] of what `make` makes, if that does not panic.
-    pub fn made(make: impl FnOnce() -> Box<dyn Extension>) -> Self {
+    /// Catches panics of what `make` makes, and of `make`.
+    pub fn against_panics(make: impl FnOnce() -> Box<dyn Extension>) -> Self {
         let mut guarded = Guarded {
             inner: caught(make),
             name: "unnamed".to_owned(),
@@ -122,14 +112,14 @@ impl Guarded {
         guarded
     }
 
-    /// [`Guarded::new`] of what `make` makes, if that does not panic.
-    pub fn made_by_the_clock(
+    /// The same, and calls that take longer than `allowed` three times in a row. All calls are charged to `budget`.
+    pub fn by_the_clock(
         make: impl FnOnce() -> Box<dyn Extension>,
         allowed: Duration,
         budget: Arc<Budget>,
     ) -> Self {
         let began = Clock::now();
-        let mut guarded = Guarded::made(make);
+        let mut guarded = Guarded::against_panics(make);
         budget.charge(began, began.elapsed().into());
         guarded.clock = Some(ByTheClock::new(allowed, budget));
         guarded

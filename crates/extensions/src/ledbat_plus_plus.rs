@@ -3,14 +3,7 @@
 //! The queue is kept below a target of 60 ms. Growth is slower than Reno's by GAIN, and decrease is multiplicative. Slow start is slower too
 //! and ends by delay. Periodically the window is two segments for two round trips, so that all flows see the empty path.
 //!
-//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It
-//! shares these differences from the draft, and choices that it leaves open:
-//! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
-//! - A round trip's sum is spread over its acknowledgements by the share of the window that each covers; where just above the target it would
-//!   be positive, the window stays.
-//! - The ramp back after a slowdown is slowed by GAIN, like slow start. A loss halves the window; during a slowdown it halves the window to
-//!   return to, and the slowdown continues.
-//! - Sections are those of version 06 by its contents, and were compared with quotations of 01.
+//! The controller is the native one, whose differences from its source it shares, run as a [shadow](crate::shadow) of the connection.
 //!
 //! LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
 //! - After a slowdown it returns to its window through its own slow start, below TCP's window, which stayed meanwhile.

@@ -28,7 +28,7 @@ use transom_tcp::{LimitedBy, Phase, Pos};
 
 /// When it is woken. It decides once each round in any case; the paper compares what the three cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Poll {
+pub(crate) enum Poll {
     /// Whenever something leaves.
     Send,
     /// For every acknowledgement.

@@ -4,11 +4,7 @@
 //! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
 //! ssthresh are that bandwidth times the least round-trip time.
 //!
-//! The controller is the native one, run as a [shadow](crate::shadow) of the connection. It shares
-//! these differences from the papers, and choices that they leave open:
-//! - A sample spans at least 50 ms, as in Linux, and the first is the estimate, instead of a tenth of it. Before it a loss halves.
-//! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
-//! - cwnd never rises by a reduction.
+//! The controller is the native one, whose differences from its source it shares, run as a [shadow](crate::shadow) of the connection.
 //!
 //! The effect of the constraint: if the path carried more than half of the window, the window is still TCP's half. So the purpose of
 //! Westwood, robustness against random losses, cannot be reached. The other case remains: a window that was mostly a queue falls to the

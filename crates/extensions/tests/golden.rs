@@ -336,7 +336,9 @@ impl Extension for Dawdles {
 #[test]
 fn a_panic_detaches_the_layer() {
     let mut peer = Setup::default().active();
-    peer.connection.attach(peer.now, Box::new(Guarded::against_panics(Box::new(Panics)))).unwrap();
+    peer.connection
+        .attach(peer.now, Box::new(Guarded::against_panics(|| Box::new(Panics))))
+        .unwrap();
     peer.write(250_000).drain();
     peer.wait(100).recv(seg().ack(1001)).drain();
     assert_eq!(peer.connection.poll_departure().unwrap().reason, Fault::Panicked.into());
@@ -348,7 +350,7 @@ fn a_panic_detaches_the_layer() {
 #[test]
 fn an_extension_that_dawdles_is_detached() {
     let mut peer = Setup::default().active();
-    let slow = Guarded::new(Box::new(Dawdles(Mutex::new(0))), ms(1), Arc::default());
+    let slow = Guarded::by_the_clock(|| Box::new(Dawdles(Mutex::new(0))), ms(1), Arc::default());
     peer.connection.attach(peer.now, Box::new(slow)).unwrap();
     peer.write(250_000).drain();
     for n in 1..=3 {

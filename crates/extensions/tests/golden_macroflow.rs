@@ -199,7 +199,7 @@ fn two_in_step(mut peers: [Peer; 2], rounds: u64, lossy: u64) -> Vec<Vec<[u64; 2
 fn two_in_step_beside_the_extension() {
     let macroflow = Shared::new("peer");
     let native = two_in_step([busy(&macroflow), busy(&macroflow)], 24, 2);
-    let manager = Manager::new();
+    let manager = Manager::default();
     let extended = |_| {
         let extensions = stack_sharing("cm(poll=ack)", &manager).unwrap();
         let setup = Setup::default().profile(|profile| {

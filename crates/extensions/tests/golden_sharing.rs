@@ -69,7 +69,7 @@ fn cm_shares_a_loss() {
 /// 10 000 each, in three parts: the one with two of them is entitled to more than it has, the other one has 6666, which are six segments.
 #[test]
 fn cm_weighs() {
-    let manager = Manager::new();
+    let manager = Manager::default();
     let one = |text| stack_sharing(text, &manager).unwrap().remove(0);
     let heavy = busy(&one("cm(weight=2, poll=send)"));
     let light = busy(&one("cm(poll=send)"));
@@ -101,7 +101,7 @@ fn cm_counts_the_idle_for_what_they_use() {
 /// A UDP flow that has just begun, and a connection: what the one loses the other one notices.
 #[test]
 fn cm_takes_udp_in() {
-    let manager = Manager::new();
+    let manager = Manager::default();
     let cm = stack_sharing("cm(poll=ack, macroflow=peer)", &manager).unwrap().remove(0);
     let mut tcp = busy(&cm);
     let mut udp = manager.open("peer", 1, 1000);
@@ -133,7 +133,7 @@ fn cm_takes_udp_in() {
 /// either, though its owner keeps it: the other one has all that it has.
 #[test]
 fn cm_does_not_wait_for_one_that_is_gone() {
-    let manager = Manager::new();
+    let manager = Manager::default();
     let cm = stack_sharing("cm", &manager).unwrap().remove(0);
     let (mut gone, mut other) = (busy(&cm), busy(&cm));
     gone.wait(100);
@@ -176,7 +176,7 @@ fn cm_does_not_starve() {
 /// A window of 10 000 bytes in 100 ms are 100 kB/s, half of which are a packet of 1000 bytes each 20 ms. Twice the window, twice the rate.
 #[test]
 fn a_companion_goes_beside_a_connection() {
-    let companion = Companion::new();
+    let companion = Companion::default();
     let mut beside = companion.allowance(Fraction::from_millionths(500_000));
     let mut tcp = Setup::default().active();
     assert_eq!((companion.path(), beside.may_send(tcp.now)), (None, false));
@@ -222,7 +222,7 @@ fn a_companion_goes_beside_a_connection() {
 /// What another extension leaves of the window is what the companion goes by.
 #[test]
 fn a_companion_of_a_limited_connection_is_limited() {
-    let companion = Companion::new();
+    let companion = Companion::default();
     let mut tcp = busy(&stack("limited-slow-start(max-ssthresh=2)").unwrap()[0]);
     tcp.attach(Box::new(companion.publisher()));
     tcp.wait(100);

@@ -1,58 +1,76 @@
-//! A [`Status`] in the text format of Prometheus, version 0.0.4.
+//! A [`Status`] in the text format of Prometheus.
 
-use std::fmt::Write as _;
+use transom_device::serving::{MetricsText, labels};
 
 use crate::Status;
 use crate::status::PartStatus;
 
 /// The metrics. Flows have none of their own: there can be any number of them.
 pub fn text(status: &Status) -> String {
-    let Status { mode, device, policy: _, target, queue, counters: c, tracked, capacity, flows: _ } =
+    let Status { mode, device, policy: _, target, queue, counters, tracked, capacity, flows: _ } =
         status;
-    let labels = format!("{{device=\"{}\",mode=\"{}\"}}", escaped(device), escaped(mode));
-    let mut text = String::new();
-    let mut metric = |name: &str, help: &str, value: u64| {
-        let kind = kind(name);
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "# HELP transom_router_{name} {help}\n# TYPE transom_router_{name} {kind}\ntransom_router_{name}{labels} {value}"
-        );
-    };
+    let mut text = MetricsText::new("transom_router_");
+    let ours = labels(&[("device", device), ("mode", mode)]);
     if let Some(target) = target {
-        metric("target_window_bytes", "The window all flows are brought to.", *target);
+        let help = "The window all flows are brought to.";
+        text.metric("target_window_bytes", help, [(&ours, *target)]);
     }
-    metric("queue_packets", "Packets that wait in the bottleneck's queue.", queue.packets);
-    metric("queue_bytes", "Bytes that wait in the bottleneck's queue.", queue.bytes);
-    metric("queue_drops_total", "Packets dropped by the bottleneck's queue.", queue.drops);
-    metric("queue_marks_total", "Packets marked by the bottleneck's queue.", queue.marks);
-    metric(
-        "sent_packets_total",
-        "Packets that have left the bottleneck's queue.",
-        queue.sent_packets,
-    );
-    metric("sent_bytes_total", "Bytes that have left the bottleneck's queue.", queue.sent_bytes);
-    metric("arrivals_total", "Packets towards the bottleneck.", c.arrivals);
-    metric("arrived_bytes_total", "Bytes towards the bottleneck.", c.arrived_bytes);
-    metric("acks_total", "Acknowledgements that came back.", c.acks);
-    metric("rewritten_total", "Acknowledgements whose window was changed, and SYNs.", c.rewritten);
-    metric("held_total", "Acknowledgements that were delayed.", c.held);
-    metric(
-        "covered_total",
-        "Acknowledgements and SYNs whose options cover their header.",
-        c.covered,
-    );
-    metric("unknown_total", "Acknowledgements of flows whose handshake was not seen.", c.unknown);
-    metric("implausible_total", "Acknowledgements of data that was never sent.", c.implausible);
-    metric("unreadable_total", "Truncated packets and fragments.", c.unreadable);
-    metric("confirmed_total", "Flows that came into the table.", c.confirmed);
-    metric("table_full_total", "Flows for which there was no place.", c.table_full);
-    metric("failed_total", "Changes that did not succeed.", c.failed);
-    metric("lost_total", "Frames that an interface did not take.", c.lost);
-    metric("flows", "Flows in the table.", *tracked);
-    metric("flows_capacity", "Flows the table can hold.", *capacity);
-    parts(&mut text, status);
-    text
+    for (name, help, value) in [
+        ("queue_packets", "Packets that wait in the bottleneck's queue.", queue.packets),
+        ("queue_bytes", "Bytes that wait in the bottleneck's queue.", queue.bytes),
+        ("queue_drops_total", "Packets dropped by the bottleneck's queue.", queue.drops),
+        ("queue_marks_total", "Packets marked by the bottleneck's queue.", queue.marks),
+        (
+            "sent_packets_total",
+            "Packets that have left the bottleneck's queue.",
+            queue.sent_packets,
+        ),
+        ("sent_bytes_total", "Bytes that have left the bottleneck's queue.", queue.sent_bytes),
+        ("arrivals_total", "Packets towards the bottleneck.", counters.arrivals),
+        ("arrived_bytes_total", "Bytes towards the bottleneck.", counters.arrived_bytes),
+        ("acks_total", "Acknowledgements that came back.", counters.acks),
+        (
+            "rewritten_total",
+            "Acknowledgements whose window was changed, and SYNs.",
+            counters.rewritten,
+        ),
+        ("held_total", "Acknowledgements that were delayed.", counters.held),
+        (
+            "covered_total",
+            "Acknowledgements and SYNs whose options cover their header.",
+            counters.covered,
+        ),
+        (
+            "unknown_total",
+            "Acknowledgements of flows whose handshake was not seen.",
+            counters.unknown,
+        ),
+        (
+            "implausible_total",
+            "Acknowledgements of data that was never sent.",
+            counters.implausible,
+        ),
+        ("unreadable_total", "Truncated packets and fragments.", counters.unreadable),
+        ("confirmed_total", "Flows that came into the table.", counters.confirmed),
+        ("table_full_total", "Flows for which there was no place.", counters.table_full),
+        ("failed_total", "Changes that did not succeed.", counters.failed),
+        ("lost_total", "Frames that an interface did not take.", counters.lost),
+        ("flows", "Flows in the table.", *tracked),
+        ("flows_capacity", "Flows the table can hold.", *capacity),
+    ] {
+        text.metric(name, help, [(&ours, value)]);
+    }
+    // Each queue inside the bottleneck's has a label of its own.
+    if !queue.parts.is_empty() {
+        for (name, help, value) in PART_METRICS {
+            let of = |part: &PartStatus| {
+                let queue = ("queue", &part.name[..]);
+                (labels(&[("device", device), ("mode", mode), queue]), value(part))
+            };
+            text.metric(name, help, queue.parts.iter().map(of));
+        }
+    }
+    text.finish()
 }
 
 /// A metric of a queue inside the bottleneck's: its name, its help, and its value.
@@ -73,33 +91,3 @@ const PART_METRICS: [PartMetric; 7] = [
         part.probability_millionths
     }),
 ];
-
-/// The queues inside the bottleneck's, each with a label of its own.
-fn parts(text: &mut String, status: &Status) {
-    if status.queue.parts.is_empty() {
-        return;
-    }
-    let (device, mode) = (escaped(&status.device), escaped(&status.mode));
-    for (name, help, value) in PART_METRICS {
-        let kind = kind(name);
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "# HELP transom_router_{name} {help}\n# TYPE transom_router_{name} {kind}"
-        );
-        for part in &status.queue.parts {
-            let labels =
-                format!("device=\"{device}\",mode=\"{mode}\",queue=\"{}\"", escaped(&part.name));
-            let _ = writeln!(text, "transom_router_{name}{{{labels}}} {}", value(part));
-        }
-    }
-}
-
-/// By its name: that of a count says so.
-fn kind(name: &str) -> &'static str {
-    if name.ends_with("_total") { "counter" } else { "gauge" }
-}
-
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}

@@ -73,7 +73,7 @@ impl Connection {
         // Losses are counted in what extensions see, and they are rare.
         let (mut waking, mut listed) = (Wake::empty(), Wake::LOSS | Wake::TIMEOUT);
         for choice in choices {
-            let guarded = Guarded::made(|| choice.extension());
+            let guarded = Guarded::against_panics(|| choice.extension());
             let (wakes, requires) = {
                 use transom_tcp::extension::Extension as _;
                 (guarded.wake_on(), guarded.requires())

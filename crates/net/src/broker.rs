@@ -13,7 +13,7 @@
 //! # }
 //! ```
 
-use crate::ports::{KernelPorts, PortRegistrar, PortSource};
+use crate::ports::PortRegistrar;
 use crate::sharing::HostView;
 use crate::stack::{Stack, StackBuilder};
 use rustix::fd::OwnedFd;
@@ -43,7 +43,7 @@ impl StackBuilder {
 
     /// Prepares for a device that a broker has lent, and for the addresses that go with it: [`StackBuilder::shared`] with everything that it takes. Returns the
     /// device, on which the host is to be started. There is a shard for each of its queues, unless it is said otherwise.
-    /// [`KernelPorts::reuse_port`] is heeded; a registrar of the caller's is not, for it is the broker.
+    /// [`KernelPorts::reuse_port`](crate::KernelPorts::reuse_port) is heeded; a registrar of the caller's is not, for it is the broker.
     ///
     /// To be called in the broker's network namespace. The lease ends with the host.
     ///
@@ -57,12 +57,8 @@ impl StackBuilder {
 
     fn with_lease(self, lease: Lease) -> io::Result<StackBuilder> {
         let lease = Arc::new(Mutex::new(lease));
-        let ports = match self.port_source() {
-            PortSource::Own => KernelPorts::new(),
-            PortSource::Kernel(ports) => ports.clone(),
-        };
-        let ports = ports.registrar(Arc::new(Registrar::start(Arc::clone(&lease))?));
-        Ok(self.ports(PortSource::Kernel(ports)).shared(LeasedHost(lease)))
+        let registrar = Registrar::start(Arc::clone(&lease))?;
+        Ok(self.registrar(registrar).shared(LeasedHost(lease)))
     }
 
     /// The same for a lease that came with a device ([`open_shared`]).

@@ -13,7 +13,7 @@ pub(crate) fn guard(
     make: impl FnOnce() -> Box<dyn Extension>,
     budget: &Arc<Budget>,
 ) -> Box<dyn Extension> {
-    Box::new(Guarded::made_by_the_clock(make, ALLOWED, Arc::clone(budget)))
+    Box::new(Guarded::by_the_clock(make, ALLOWED, Arc::clone(budget)))
 }
 
 /// A profile whose extensions are guarded.

@@ -102,13 +102,7 @@ impl Part {
 
     /// Takes one that is there, or at the device.
     fn incoming_now(&self) -> Option<io::Result<Found>> {
-        let runtime = &self.shared.runtime;
-        runtime.with(|inner, _| {
-            self.take_incoming(inner).or_else(|| {
-                runtime.poll_once(inner);
-                self.take_incoming(inner)
-            })
-        })
+        self.shared.runtime.try_now(|inner, _| self.take_incoming(inner))
     }
 
     fn take_incoming(&self, inner: &mut Inner) -> Option<io::Result<Found>> {

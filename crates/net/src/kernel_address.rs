@@ -1,6 +1,6 @@
 //! A stack with a packet socket on the kernel's own address (feature `bpf`).
 
-use crate::ports::{KernelPorts, PortRegistrar, PortSource};
+use crate::ports::PortRegistrar;
 use crate::sharing::{HostView, KernelHost};
 use crate::stack::StackBuilder;
 use rustix::fd::OwnedFd;
@@ -19,13 +19,8 @@ impl StackBuilder {
         let KernelAddress { interface, addresses, ports, .. } = address;
         let addresses: Vec<IpAddr> = addresses.iter().map(IpPrefix::address).collect();
         let kernel = KernelHost::new([interface])?;
-        let source = match self.port_source() {
-            PortSource::Own => KernelPorts::new(),
-            PortSource::Kernel(ports) => ports.clone(),
-        };
         let registrar = Silencer { ports, addresses: addresses.clone(), held: Mutex::default() };
-        let source = source.registrar(std::sync::Arc::new(registrar));
-        Ok(self.ports(PortSource::Kernel(source)).shared(Chosen { kernel, addresses }))
+        Ok(self.registrar(registrar).shared(Chosen { kernel, addresses }))
     }
 }
 

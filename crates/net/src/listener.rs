@@ -193,13 +193,7 @@ impl Part {
 
     /// Accepts what is there, or is at the device.
     fn accept_now(&self) -> Option<io::Result<Accepted>> {
-        let runtime = &self.shared.runtime;
-        runtime.with(|inner, _| {
-            self.take(inner).or_else(|| {
-                runtime.poll_once(inner);
-                self.take(inner)
-            })
-        })
+        self.shared.runtime.try_now(|inner, _| self.take(inner))
     }
 
     /// Takes a connection; `None` if there is none.
@@ -265,14 +259,7 @@ impl TcpListener {
         Ok(Self::of_parts(parts, local, &config, kept, port))
     }
 
-    /// Listens at every port of every address of the host, for what no other listener has. Both versions of IP are meant, or IPv6 alone
-    /// ([`ListenConfig::v6_only`]). [`TcpListener::local_addr`] is the unspecified address with port 0; that of a stream is the one that its peer
-    /// wanted to reach.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if there is such a listener, [`io::ErrorKind::InvalidInput`] if the host's ports are not its own, or for a profile that
-    /// does not work.
-    pub fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
+    pub(crate) fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
         let config = shared_config(stack, config);
         let shards = stack.shards().iter();
         let parts = shards.map(|shared| Part::listen(shared, None, &config, None));

@@ -129,8 +129,8 @@ impl Ports {
 
     /// Reserves the port at `bound`, or any if it is 0. A port that this host keeps already, for connections that are left of a listener, is shared.
     pub(crate) fn reserve(self: &Arc<Self>, bound: &Bound) -> io::Result<Reservation> {
-        if bound.address().port() != 0
-            && let Some(reservation) = self.again(|held| held.address == bound.address())
+        if bound.address.port() != 0
+            && let Some(reservation) = self.again(|held| held.address == bound.address)
         {
             return Ok(reservation);
         }
@@ -149,7 +149,7 @@ impl Ports {
         let mut state = self.state();
         let key = state.next;
         state.next += 1;
-        let ephemeral = bound.address().port() == 0;
+        let ephemeral = bound.address.port() == 0;
         state.held.insert(key, Held { _socket: socket, address, ephemeral, users: 1 });
         drop(state);
         Ok(Reservation { ports: Arc::clone(self), key, address })
@@ -158,7 +158,7 @@ impl Ports {
     /// Ports of `place`'s address that the kernel chose for connections elsewhere. One of them may serve another connection, to another place: what
     /// connect(2) does when no port is free.
     pub(crate) fn ephemeral(&self, bound: &Bound) -> Vec<SocketAddr> {
-        let ip = bound.address().ip();
+        let ip = bound.address.ip();
         let state = self.state();
         let ours = state.held.values().filter(|held| held.ephemeral && held.address.ip() == ip);
         ours.map(|held| held.address).collect()
@@ -235,13 +235,13 @@ impl State {
 
 /// A socket of the kernel's at `bound`, and where it came to be.
 fn bound_socket(bound: &Bound, reuse_port: bool) -> io::Result<(OwnedFd, SocketAddr)> {
-    let address = bound.address();
+    let address = bound.address;
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC;
     let protocol = Some(ipproto::TCP);
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, protocol)?;
     if address.is_ipv6() {
-        sockopt::set_ipv6_v6only(&socket, !bound.is_dual())?;
+        sockopt::set_ipv6_v6only(&socket, !bound.is_dual)?;
     }
     sockopt::set_socket_reuseport(&socket, reuse_port)?;
     bind(&socket, &address)?;

@@ -199,6 +199,19 @@ impl Runtime {
         }
     }
 
+    /// Calls `attempt`, and once more with what lies at the device if it gives nothing.
+    pub(crate) fn try_now<T>(
+        &self,
+        mut attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+    ) -> Option<T> {
+        self.with(|inner, now| {
+            attempt(inner, now).or_else(|| {
+                self.poll_once(inner);
+                attempt(inner, self.now())
+            })
+        })
+    }
+
     /// Tries, also with what lies at the device. Where that gives nothing, the task is woken when `channel` has news.
     ///
     /// Attempt and waker go together under the lock, so that no news comes between them.

@@ -95,7 +95,7 @@ impl Place {
             let address = place.address;
             let bound = shared.runtime.with(|inner, _| inner.host.reserve(address, v6_only));
             let bound = bound.map_err(listen_error)?;
-            place.address.set_port(bound.address().port());
+            place.address.set_port(bound.address.port());
             place.own().push((Arc::clone(shared), bound));
         }
         Ok(place)

@@ -4,6 +4,8 @@ use crate::clock::Clock;
 use crate::engine::Inner;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
+#[cfg(any(feature = "broker", feature = "bpf"))]
+use crate::ports::PortRegistrar;
 use crate::ports::{KernelPorts, PortSource, Ports};
 use crate::runtime::Runtime;
 use crate::sharing::{Follower, HostView, Sharing};
@@ -122,17 +124,13 @@ pub(crate) fn wait_until<'a>(
 /// Builds a [`Stack`].
 #[derive(Clone, Debug)]
 pub struct StackBuilder {
-    addresses: Vec<(IpAddr, u8)>,
-    every_address: bool,
+    /// What each shard has. The rest is known when the host starts.
+    config: StackConfig,
     profile: Profile,
     secret: Option<[u8; 16]>,
     busy_poll: Duration,
-    limits: Limits,
-    log_records: Option<usize>,
-    comments: bool,
+    memory: Option<MemoryLimits>,
     extension_time: Duration,
-    icmp_errors_per_second: Option<u32>,
-    fast_open: FastOpenConfig,
     shards: Option<usize>,
     ports: PortSource,
     sharing: Option<Sharing>,
@@ -169,22 +167,18 @@ impl Default for Limits {
 impl Stack {
     /// Starts building a host.
     pub fn builder() -> StackBuilder {
-        StackBuilder {
-            addresses: Vec::new(),
-            every_address: false,
+        let builder = StackBuilder {
+            config: StackConfig::new(Vec::new()),
             profile: Profile::default(),
             secret: None,
             busy_poll: Duration::ZERO,
-            limits: Limits::default(),
-            log_records: None,
-            comments: false,
+            memory: None,
             extension_time: transom_extensions::PER_SECOND,
-            icmp_errors_per_second: None,
-            fast_open: FastOpenConfig::default(),
             shards: None,
             ports: PortSource::Own,
             sharing: None,
-        }
+        };
+        builder.limits(Limits::default())
     }
 
     /// The shards of this handle, in their order.
@@ -245,10 +239,13 @@ impl Stack {
         TcpListener::bind(self, addr)
     }
 
-    /// Listens at every port of every address of the host, for what no other listener has.
+    /// Listens at every port of every address of the host, for what no other listener has. Both versions of IP are meant, or IPv6 alone
+    /// ([`ListenConfig::v6_only`]). [`TcpListener::local_addr`] is the unspecified address with port 0; that of a stream is the one that its peer
+    /// wanted to reach.
     ///
     /// # Errors
-    /// As [`TcpListener::bind_to_everything`].
+    /// [`io::ErrorKind::AddrInUse`] if there is such a listener, [`io::ErrorKind::InvalidInput`] if the host's ports are not its own, or for a profile that
+    /// does not work.
     pub fn listen_to_everything(&self, config: ListenConfig) -> io::Result<TcpListener> {
         TcpListener::bind_to_everything(self, config)
     }
@@ -293,7 +290,7 @@ impl Stack {
 impl StackBuilder {
     /// Adds an address of the host with its prefix length.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> Self {
-        self.addresses.push((address, prefix));
+        self.config.addresses.push((address, prefix));
         self
     }
 
@@ -303,7 +300,7 @@ impl StackBuilder {
     ///
     /// It cannot be [shared](StackBuilder::shared), and its [ports](StackBuilder::ports) are its own: [`StackBuilder::start`] refuses the rest.
     pub fn every_address(mut self) -> Self {
-        self.every_address = true;
+        self.config.every_address = true;
         self
     }
 
@@ -354,20 +351,24 @@ impl StackBuilder {
 
     /// Bounds on what the host keeps.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        let Limits { connections, half_open, time_wait, memory } = limits;
+        self.config.max_connections = connections;
+        self.config.max_half_open = half_open;
+        self.config.max_time_wait = time_wait;
+        self.memory = memory;
         self
     }
 
     /// How many records of the event log are kept, 64 bytes each; with none it is off. The default is 4096.
     pub fn log_records(mut self, records: usize) -> Self {
-        self.log_records = Some(records);
+        self.config.log_records = records;
         self
     }
 
     /// Gives the device a comment on the sender's state with each segment ([`Device::annotate`]). A [`Tapped`](transom_device::Tapped)
     /// device writes it into its capture. Off by default.
     pub fn comments(mut self, comments: bool) -> Self {
-        self.comments = comments;
+        self.config.comments = comments;
         self
     }
 
@@ -382,14 +383,14 @@ impl StackBuilder {
     /// [refuses](crate::IncomingConnection::refuse) connections by ICMP needs more: beyond the limit the peer hears nothing and repeats its SYN. See
     /// [`StackConfig::icmp_errors_per_second`].
     pub fn icmp_errors_per_second(mut self, errors: u32) -> Self {
-        self.icmp_errors_per_second = Some(errors);
+        self.config.icmp_errors_per_second = errors;
         self
     }
 
     /// How long keys of TCP Fast Open live, and how many servers' cookies are remembered. Cookies are made from the [secret](StackBuilder::secret): with
     /// another one, those of before are not known.
     pub fn fast_open(mut self, config: FastOpenConfig) -> Self {
-        self.fast_open = config;
+        self.config.fast_open = config;
         self
     }
 
@@ -408,10 +409,14 @@ impl StackBuilder {
         self
     }
 
-    /// The source of free ports.
+    /// Takes ports from the kernel, and tells `registrar` of each.
     #[cfg(any(feature = "broker", feature = "bpf"))]
-    pub(crate) fn port_source(&self) -> &PortSource {
-        &self.ports
+    pub(crate) fn registrar(self, registrar: impl PortRegistrar + 'static) -> Self {
+        let ports = match &self.ports {
+            PortSource::Own => KernelPorts::new(),
+            PortSource::Kernel(ports) => ports.clone(),
+        };
+        self.ports(PortSource::Kernel(ports.registrar(Arc::new(registrar))))
     }
 
     /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
@@ -443,7 +448,7 @@ impl StackBuilder {
     /// ([`OpenError`](transom_device::open::OpenError)) or as [`StackBuilder::start`].
     pub fn device(self, word: &str) -> io::Result<Stack> {
         let word: DeviceWord = word.parse().map_err(invalid_input)?;
-        let prefixes = self.addresses.iter();
+        let prefixes = self.config.addresses.iter();
         let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
         let usual = crate::open_options();
         let queues = self.shards.unwrap_or(usual.queues);
@@ -457,7 +462,7 @@ impl StackBuilder {
     ///
     /// # Errors
     /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
-    pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
+    pub fn on(mut self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
         let Opened { device, addresses, lease, .. } = opened;
         #[cfg(feature = "bpf")]
         let lease = match lease.map(|lease| lease.downcast()).transpose() {
@@ -468,11 +473,9 @@ impl StackBuilder {
         if let Some(lease) = lease {
             return Ok((self.with_any_lease(lease)?, device));
         }
-        let builder = StackBuilder { addresses: Vec::new(), ..self };
-        let with_address = |builder: StackBuilder, prefix: IpPrefix| {
-            builder.address(prefix.address(), prefix.prefix_len())
-        };
-        Ok((addresses.into_iter().fold(builder, with_address), device))
+        let addresses = addresses.iter().map(|prefix| (prefix.address(), prefix.prefix_len()));
+        self.config.addresses = addresses.collect();
+        Ok((self, device))
     }
 
     #[cfg(not(feature = "broker"))]
@@ -506,7 +509,7 @@ impl StackBuilder {
     /// # Errors
     /// As [`StackBuilder::start`].
     pub fn start_on(self, devices: Vec<Box<dyn Device>>) -> io::Result<Stack> {
-        if self.every_address && !matches!(self.ports, PortSource::Own) {
+        if self.config.every_address && !matches!(self.ports, PortSource::Own) {
             let why = "a host that has every address chooses its ports itself: the kernel has \
                        other addresses";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -575,32 +578,19 @@ impl StackBuilder {
         budget: &Arc<Budget>,
     ) -> StackConfig {
         let capabilities = device.capabilities();
-        let default = StackConfig::new(self.addresses.clone());
-        let icmp_errors = self.icmp_errors_per_second.unwrap_or(default.icmp_errors_per_second);
-        let log_records = self.log_records.unwrap_or(default.log_records);
-        default
-            .with_shard(shard)
-            .with_every_address(self.every_address)
-            .with_ports(match self.ports {
-                PortSource::Own => transom_stack::PortSource::Own,
-                PortSource::Kernel(_) => transom_stack::PortSource::Caller,
-            })
+        let ports = match self.ports {
+            PortSource::Own => transom_stack::PortSource::Own,
+            PortSource::Kernel(_) => transom_stack::PortSource::Caller,
+        };
+        let offload = Offload::default()
+            .with_tx_checksum(capabilities.tx_checksum)
+            .with_segmentation(capabilities.segmentation);
+        let config = self.config.clone().with_shard(shard).with_ports(ports).with_secret(secret);
+        config
             .with_mtu(mtu_of(device))
-            .with_offload(
-                Offload::default()
-                    .with_tx_checksum(capabilities.tx_checksum)
-                    .with_segmentation(capabilities.segmentation),
-            )
+            .with_offload(offload)
             .with_profile(Arc::new(guarded(self.profile.clone(), budget)))
-            .with_secret(secret)
-            .with_max_connections(self.limits.connections)
-            .with_max_half_open(self.limits.half_open)
-            .with_max_time_wait(self.limits.time_wait)
-            .with_memory(self.limits.memory.unwrap_or_else(memory_of_the_machine))
-            .with_icmp_errors_per_second(icmp_errors)
-            .with_log_records(log_records)
-            .with_comments(self.comments)
-            .with_fast_open(self.fast_open)
+            .with_memory(self.memory.unwrap_or_else(memory_of_the_machine))
     }
 }
 

@@ -307,36 +307,75 @@ impl TcpStream {
         })
     }
 
-    /// Calls `attempt` until it does not say "would block", within the timeout and unless the stream is non-blocking.
+    /// Calls `attempt` until it does not say "would block", within the direction's timeout and unless the stream is non-blocking.
     fn repeat<T>(
         &self,
-        channel: Channel,
-        timeout: &AtomicU64,
+        direction: Direction,
         mut attempt: impl FnMut(&mut Inner, Instant) -> Result<T, SocketError>,
     ) -> io::Result<T> {
         let Socket { shared, id, non_blocking, .. } = &*self.socket;
         let runtime = &shared.runtime;
-        let mut step = |inner: &mut Inner, now: Instant| {
+        let step = |inner: &mut Inner, now: Instant| {
             let result = attempt(inner, now);
             inner.update_readiness(*id);
             settled(inner, result)
         };
         let outcome = if non_blocking.load(Ordering::Relaxed) {
-            runtime.with(|inner, now| {
-                step(inner, now).or_else(|| {
-                    runtime.poll_once(inner);
-                    step(inner, runtime.now())
-                })
-            })
+            runtime.try_now(step)
         } else {
-            runtime.wait(channel, self.deadline(timeout), step)
+            runtime.wait(self.channel(direction), self.deadline(direction), step)
         };
         self.report(outcome)
     }
 
-    fn deadline(&self, timeout: &AtomicU64) -> Option<Instant> {
-        let timeout = load_timeout(timeout)?;
-        Some(self.socket.shared.runtime.now() + timeout.into())
+    fn deadline(&self, direction: Direction) -> Option<Instant> {
+        let timeout = match direction {
+            Direction::Read => &self.socket.read_timeout,
+            Direction::Write => &self.socket.write_timeout,
+        };
+        Some(self.socket.shared.runtime.now() + load_timeout(timeout)?.into())
+    }
+
+    /// Takes something out of the connection, and waits until there is something.
+    fn reading<T>(
+        &self,
+        mut take: impl FnMut(&mut Connection, Instant) -> Result<T, ReadError>,
+    ) -> io::Result<T> {
+        self.repeat(Direction::Read, |inner, now| self.take_now(inner, now, &mut take))
+    }
+
+    /// Takes what is there.
+    fn take_now<T>(
+        &self,
+        inner: &mut Inner,
+        now: Instant,
+        take: impl FnOnce(&mut Connection, Instant) -> Result<T, ReadError>,
+    ) -> Result<T, SocketError> {
+        Ok(inner
+            .host
+            .with_connection(self.socket.id, now, |connection| take(connection, now))??)
+    }
+
+    /// Gives something to the connection, and waits until there is room.
+    fn writing(
+        &self,
+        mut put: impl FnMut(&mut Connection, Instant) -> Result<usize, WriteError>,
+    ) -> io::Result<usize> {
+        self.repeat(Direction::Write, |inner, now| self.put_now(inner, now, &mut put))
+    }
+
+    /// Writes what there is room for.
+    fn put_now(
+        &self,
+        inner: &mut Inner,
+        now: Instant,
+        put: impl FnOnce(&mut Connection, Instant) -> Result<usize, WriteError>,
+    ) -> Result<usize, SocketError> {
+        let now = self.socket.shared.runtime.poll_for_acks(inner, now);
+        let id = self.socket.id;
+        let written = inner.host.with_connection(id, now, |connection| put(connection, now))??;
+        inner.roles.written_since_poll += written;
+        Ok(written)
     }
 
     /// The outcome in the operating system's form: an error that ended the connection is reported once.
@@ -354,19 +393,19 @@ impl TcpStream {
     /// Reads into memory that the device may be given while the thread waits.
     fn read_into(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Socket { shared, id, .. } = &*self.socket;
-        let deadline = self.deadline(&self.socket.read_timeout);
+        let deadline = self.deadline(Direction::Read);
         let outcome = shared.runtime.wait_to_read(*id, deadline, buffer, |inner, now, out| {
             let result = inner.host.read(*id, now, out);
             inner.update_readiness(*id);
             settled(inner, result)
         });
-        end_of_stream_after_error(self.report(outcome))
+        end_after_error(self.report(outcome), 0)
     }
 
     /// Reads when the low-water mark is reached. When the timeout has passed, reads the available data.
     fn read_enough(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Socket { shared, id, .. } = &*self.socket;
-        let deadline = self.deadline(&self.socket.read_timeout);
+        let deadline = self.deadline(Direction::Read);
         let wanted = buffer.len();
         let mut read = |inner: &mut Inner, now: Instant, at_least: usize| {
             let enough = inner.host.connection(*id).is_none_or(|c| c.has_enough(at_least));
@@ -380,18 +419,7 @@ impl TcpStream {
         let channel = Channel::Readable(*id);
         let outcome = shared.runtime.wait(channel, deadline, |inner, now| read(inner, now, wanted));
         let outcome = outcome.or_else(|| shared.runtime.with(|inner, now| read(inner, now, 1)));
-        end_of_stream_after_error(self.report(outcome))
-    }
-
-    fn read_with(
-        &self,
-        mut take: impl FnMut(&mut Connection, Instant) -> Result<usize, ReadError>,
-    ) -> io::Result<usize> {
-        let id = self.socket.id;
-        let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            Ok(inner.host.with_connection(id, now, |connection| take(connection, now))??)
-        });
-        end_of_stream_after_error(result)
+        end_after_error(self.report(outcome), 0)
     }
 
     /// The peer's address. As on Linux it is an IPv4-mapped address, `::ffff:192.0.2.1`, where an IPv6 listener accepted an
@@ -448,14 +476,8 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Read::read`], but for [`io::ErrorKind::InvalidData`].
     pub fn read_or_hole(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let id = self.socket.id;
-        let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            inner.host.read_or_hole(id, now, buffer)
-        });
-        match result {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Received::Bytes(0)),
-            other => other,
-        }
+        let result = self.reading(|connection, now| connection.read_or_hole(now, buffer));
+        end_after_error(result, Received::Bytes(0))
     }
 
     /// Reads without taking the data out of the stream.
@@ -463,7 +485,7 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Read::read`].
     pub fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.read_with(|connection, _| connection.peek(buffer))
+        end_after_error(self.reading(|connection, _| connection.peek(buffer)), 0)
     }
 
     /// The error that ended the connection, once.
@@ -558,9 +580,9 @@ fn settled<T>(inner: &Inner, result: Result<T, SocketError>) -> Option<io::Resul
 }
 
 /// After an error has been reported, reading finds the end of the stream.
-fn end_of_stream_after_error(result: io::Result<usize>) -> io::Result<usize> {
+fn end_after_error<T>(result: io::Result<T>, end: T) -> io::Result<T> {
     match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(end),
         other => other,
     }
 }

@@ -128,8 +128,8 @@ fn packets_carry_what_was_chosen() {
         network.seen();
         ours.write_all(b"x").unwrap();
         wait_for_packet(&network, |packet| {
-            let IpPacket::V4(v4) = packet else { return false };
-            u32::from(v4.ttl()) == ttl && u32::from(v4.traffic_class() & 0xfc) == shown
+            u32::from(packet.hop_limit()) == ttl
+                && u32::from(packet.traffic_class() & 0xfc) == shown
         });
     }
 }

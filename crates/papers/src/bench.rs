@@ -46,9 +46,7 @@ struct Group {
 struct Case {
     name: String,
     median: f64,
-    #[serde(default)]
     min: Option<f64>,
-    #[serde(default)]
     max: Option<f64>,
     ratios: Vec<Ratio>,
 }
@@ -67,7 +65,6 @@ struct Ratio {
 pub(crate) struct BenchChoice {
     pub(crate) group: String,
     /// Which CPUs, if the group was measured with several choices; the first by default.
-    #[serde(default)]
     pub(crate) cpu: Option<String>,
     /// Empty in a curve, whose points name theirs.
     #[serde(default)]
@@ -76,10 +73,8 @@ pub(crate) struct BenchChoice {
     #[serde(default, rename = "as")]
     pub(crate) which: Which,
     /// The other case of a ratio; its first one by default.
-    #[serde(default)]
     pub(crate) against: Option<String>,
     /// How many packets, or bits, a second has, for a share of the processor's time.
-    #[serde(default)]
     pub(crate) per_second: Option<f64>,
 }
 

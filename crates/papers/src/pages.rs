@@ -467,23 +467,14 @@ impl Page {
                 Verdict::NotRun => "not run",
             };
             let kind = if claim.ours { " (ours)" } else { "" };
-            let band = match (claim.min, claim.max) {
-                (Some(min), Some(max)) => format!("{min} … {max}"),
-                (Some(min), None) => format!("≥ {min}"),
-                (None, Some(max)) => format!("≤ {max}"),
-                (None, None) => String::new(),
-            };
+            let band = raw::range(claim.min, claim.max);
             let counted = claim.sources.as_ref().and_then(|choice| self.sources.told(choice));
             let measured = claim.bench.as_ref().and_then(|case| self.benchmarks.told(case));
             let ours = measured.or(counted).unwrap_or_default();
             let control = match (&claim.control, &claim.no_control) {
                 (Some(control), _) => {
                     let value = self.benchmarks.value(control);
-                    let said = match value.map(|value| claim.accepts(value)) {
-                        Some(false) => "rejected",
-                        Some(true) => "**accepted**",
-                        None => "not measured",
-                    };
+                    let said = raw::said_of_control(value.map(|value| !claim.accepts(value)));
                     let value = self.benchmarks.told(control).unwrap_or_default();
                     format!("{said}, {value} ({})", control.case)
                 }

@@ -1,7 +1,7 @@
 //! The folded part of a page: every claim at every point, and the tables of points.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use transom_lab::scenario::{Band, Bound, Setting, Unit};
 
@@ -47,13 +47,26 @@ fn listed(settings: &[Setting]) -> String {
 
 /// The band, as text.
 fn bounds(band: &Band) -> String {
-    let unit = band.unit();
-    let shown = |bound: Bound| shown(unit, bound.as_number());
-    match (band.min, band.max) {
-        (Some(min), Some(max)) => format!("{} … {}", shown(min), shown(max)),
-        (Some(min), None) => format!("≥ {}", shown(min)),
-        (None, Some(max)) => format!("≤ {}", shown(max)),
+    let shown = |bound: Bound| shown(band.unit(), bound.as_number());
+    range(band.min.map(shown), band.max.map(shown))
+}
+
+/// A range that may be open at either end, as text.
+pub(crate) fn range(min: Option<impl Display>, max: Option<impl Display>) -> String {
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{min} … {max}"),
+        (Some(min), None) => format!("≥ {min}"),
+        (None, Some(max)) => format!("≤ {max}"),
         (None, None) => String::new(),
+    }
+}
+
+/// What a band says of its control.
+pub(crate) fn said_of_control(rejects: Option<bool>) -> &'static str {
+    match rejects {
+        Some(true) => "rejected",
+        Some(false) => "**accepted**",
+        None => "not measured",
     }
 }
 
@@ -117,12 +130,9 @@ fn control(found: &Found, band: &FoundBand) -> String {
     let unit = band.band.unit();
     let at = listed(&told(found, &control.settings));
     let value = mean(&control.seen).map(|value| shown(unit, value)).unwrap_or_default();
-    let said = match band.rejects_control() {
-        Some(true) => format!("rejected, {value}"),
-        Some(false) => format!("**accepted**, {value}"),
-        None => "not measured".into(),
-    };
-    escaped(&format!("{said} ({at})"))
+    let rejects = band.rejects_control();
+    let value = if rejects.is_some() { format!(", {value}") } else { String::new() };
+    escaped(&format!("{}{value} ({at})", said_of_control(rejects)))
 }
 
 /// The table of a scenario's points; nothing if no band has a column.

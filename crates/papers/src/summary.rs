@@ -244,7 +244,7 @@ impl Summary {
         let mut seeds: Vec<u64> = stored.iter().map(|run| run.manifest().seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
-        let wanted = text::wanted(experiment.id, full)?;
+        let wanted = text::wanted(experiment.id)?;
         let first = seeds.first().copied();
         let mut recent = Recent::new();
         let mut observed = |run: &StoredRun| recent.of(run.directory(), || run.observations());

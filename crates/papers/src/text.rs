@@ -30,7 +30,6 @@ pub(crate) struct PageText {
     #[serde(default)]
     pub(crate) scenarios: Vec<String>,
     /// Which of their claims count, by name or by a part of what they say; all of them if there is no list.
-    #[serde(default)]
     pub(crate) claims: Option<Vec<String>>,
     /// Claims that are ours and not the paper's, beside those that are marked so in the scenario.
     #[serde(default)]
@@ -39,7 +38,6 @@ pub(crate) struct PageText {
     #[serde(default)]
     pub(crate) calibrated: Vec<String>,
     /// The command that measures it, if no scenario does.
-    #[serde(default)]
     pub(crate) command: Option<String>,
     /// Claims that show the paper's statement to be wrong: ours, each with a control. If the paper's do not all hold and these do, it is refuted.
     #[serde(default)]
@@ -51,19 +49,15 @@ pub(crate) struct PageText {
     #[serde(default)]
     pub(crate) typed: Vec<String>,
     /// Why it was not run.
-    #[serde(default)]
     pub(crate) not_run: Option<String>,
     /// Why values of an earlier scenario may still be shown.
-    #[serde(default)]
     pub(crate) stale: Option<String>,
     /// The verdict, if no claim of a scenario gives it.
-    #[serde(default)]
     pub(crate) verdict: Option<Word>,
     /// Whether the page has the matrix of units.
     #[serde(default)]
     pub(crate) matrix: bool,
     /// A table in Markdown that no scenario measures.
-    #[serde(default)]
     pub(crate) measured: Option<String>,
     #[serde(default)]
     pub(crate) setup: Vec<SetupRow>,
@@ -165,16 +159,13 @@ pub(crate) struct Number {
     #[serde(default)]
     pub(crate) paper: String,
     /// By which the prose refers to it: `{{key}}`.
-    #[serde(default)]
     pub(crate) key: Option<String>,
     /// Ours, if no scenario measures it.
-    #[serde(default)]
     pub(crate) measured: Option<String>,
     /// Ours, if benchmarks measure it.
     #[serde(default)]
     pub(crate) bench: Vec<BenchChoice>,
     /// Ours, if it is counted in the sources.
-    #[serde(default)]
     pub(crate) sources: Option<SourceChoice>,
     #[serde(flatten)]
     pub(crate) choice: Choice,
@@ -189,7 +180,6 @@ pub(crate) struct Figure {
     #[serde(default)]
     pub(crate) caption: String,
     /// The swept path that is the horizontal axis, by its end. Time, if curves are courses.
-    #[serde(default)]
     pub(crate) x: Option<String>,
     #[serde(default)]
     pub(crate) x_label: String,
@@ -212,7 +202,6 @@ pub(crate) struct Figure {
     #[serde(default)]
     pub(crate) paper: Vec<PaperPoints>,
     /// Why it has not been measured since its curves were chosen.
-    #[serde(default)]
     pub(crate) not_stored: Option<String>,
 }
 
@@ -222,7 +211,6 @@ pub(crate) struct Figure {
 pub(crate) struct CurveText {
     pub(crate) name: String,
     /// "line", "dots", "bars" or "dashed".
-    #[serde(default)]
     pub(crate) style: Option<String>,
     /// Whether it has bars above some of the names only, for a reason that the caption gives.
     #[serde(default)]
@@ -231,13 +219,11 @@ pub(crate) struct CurveText {
     #[serde(default)]
     pub(crate) points: Vec<(f64, f64)>,
     /// Points of a benchmark.
-    #[serde(default)]
     pub(crate) bench: Option<BenchCurve>,
     /// Statements of the sources: where each is on the horizontal axis, and its name.
     #[serde(default)]
     pub(crate) sources: Vec<(f64, String)>,
     /// A quantity over time.
-    #[serde(default)]
     pub(crate) course: Option<Quantity>,
     /// Which of the flows of the quantity, from zero.
     #[serde(default)]
@@ -253,10 +239,8 @@ pub(crate) struct BenchCurve {
     /// Where each case is on the horizontal axis, and its name.
     pub(crate) cases: Vec<(f64, String)>,
     /// How many bits or packets a second has at one on the horizontal axis, if they grow with it.
-    #[serde(default)]
     pub(crate) per_second_of_x: Option<f64>,
     /// What values are multiplied by, such as 0.001 for microseconds of nanoseconds.
-    #[serde(default)]
     pub(crate) times: Option<f64>,
     #[serde(flatten)]
     pub(crate) choice: BenchChoice,
@@ -272,14 +256,10 @@ pub(crate) struct BenchClaim {
     #[serde(default)]
     pub(crate) paper: String,
     /// The case that was measured; none if the claim is about the sources.
-    #[serde(default)]
     pub(crate) bench: Option<BenchChoice>,
     /// What is counted in the sources.
-    #[serde(default)]
     pub(crate) sources: Option<SourceChoice>,
-    #[serde(default)]
     pub(crate) min: Option<f64>,
-    #[serde(default)]
     pub(crate) max: Option<f64>,
     /// Where the band comes from.
     pub(crate) why: String,
@@ -287,10 +267,8 @@ pub(crate) struct BenchClaim {
     #[serde(default)]
     pub(crate) ours: bool,
     /// A case that the band must reject.
-    #[serde(default)]
     pub(crate) control: Option<BenchChoice>,
     /// Why there is none.
-    #[serde(default)]
     pub(crate) no_control: Option<String>,
 }
 
@@ -400,7 +378,7 @@ fn read(id: &'static str, text: &str) -> Result<PageText, Error> {
 }
 
 /// The curves over time that figures show of a scenario in a form. Quick runs have the same ones.
-pub(crate) fn wanted(scenario: &str, _full: bool) -> Result<Vec<Wanted>, Error> {
+pub(crate) fn wanted(scenario: &str) -> Result<Vec<Wanted>, Error> {
     let mut found: Vec<Wanted> = Vec::new();
     for page in texts()? {
         let first = page.scenarios.first();

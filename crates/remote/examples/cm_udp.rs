@@ -80,7 +80,7 @@ enum Control {
 impl Control {
     fn alone() -> Self {
         // It is the only flow of its macroflow.
-        let stream = Manager::new().open("alone", 1, PACKET as u32);
+        let stream = Manager::default().open("alone", 1, PACKET as u32);
         Control::Alone { stream, started: Instant::now() }
     }
 

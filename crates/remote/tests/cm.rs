@@ -385,7 +385,7 @@ fn strange_sockets_do_no_harm() {
 /// Within a process, `cm` without a name separates connections by their destination.
 #[test]
 fn the_extension_in_a_process_goes_by_destination() {
-    let manager = Manager::new();
+    let manager = Manager::default();
     let extensions = stack_sharing("cm", &manager).unwrap();
     let mut process = Process::new(Profile::default().with_extensions(extensions), None);
     process.connect(ONE);

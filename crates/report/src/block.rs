@@ -56,6 +56,13 @@ pub struct Heading {
     pub(crate) number: bool,
 }
 
+impl From<&str> for Heading {
+    fn from(text: &str) -> Heading {
+        let number = text.ends_with('#');
+        Heading { text: text.strip_suffix('#').unwrap_or(text).into(), number }
+    }
+}
+
 /// A field of a table.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -73,10 +80,7 @@ pub struct Cell {
 impl Table {
     /// A table without lines. A heading that ends in `#` is one of numbers.
     pub fn new(title: impl Into<String>, head: &[&str]) -> Table {
-        let head = head.iter().map(|text| match text.strip_suffix('#') {
-            Some(text) => Heading { text: text.into(), number: true },
-            None => Heading { text: (*text).into(), number: false },
-        });
+        let head = head.iter().map(|text| Heading::from(*text));
         Table { title: title.into(), head: head.collect(), ..Table::default() }
     }
 }

@@ -10,7 +10,7 @@ use transom_lab::run::{FlowObservations, Observations};
 use transom_lab::scenario::{Resolved, Traffic};
 use transom_tcp::time::Instant;
 
-use crate::{Chart, HorizontalAxis, Hue, ReportData, Section, Series, Style};
+use crate::{Chart, HorizontalAxis, Hue, ReportData, Section, Style};
 
 /// The version of the format.
 const VERSION: u64 = 4;
@@ -22,7 +22,7 @@ const MOST_VALUES: usize = 1_000_000;
 
 /// A test: its title, and its series.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Test {
+pub struct FlentTest {
     /// The name of the test, or of the scenario.
     pub(crate) name: String,
     /// The heading.
@@ -51,9 +51,9 @@ fn seconds(at: Instant) -> f64 {
     at.since(Instant::ZERO).as_nanos() as f64 / 1e9
 }
 
-impl Test {
+impl FlentTest {
     /// A finished run: the goodput of each flow, and the round-trip times of pings.
-    pub fn of_run(scenario: &Resolved, seen: &Observations) -> Test {
+    pub fn of_run(scenario: &Resolved, seen: &Observations) -> FlentTest {
         let header = &scenario.scenario;
         let of_flow = |flow: &FlowObservations| {
             let written = scenario.flows.iter().find(|one| one.name == flow.name);
@@ -62,14 +62,14 @@ impl Test {
         };
         let name = header.name.to_string();
         let title = header.title.clone().unwrap_or_else(|| name.clone());
-        Test { name, title, series: seen.flows.iter().map(of_flow).collect() }
+        FlentTest { name, title, series: seen.flows.iter().map(of_flow).collect() }
     }
 
     /// Reads a file, which is not packed any more.
     ///
     /// # Errors
     /// [`FlentError`] for anything else.
-    pub fn read(text: &str) -> Result<Test, FlentError> {
+    pub fn read(text: &str) -> Result<FlentTest, FlentError> {
         let wrong = |why: &str| FlentError(why.to_owned());
         let file: Value =
             serde_json::from_str(text).map_err(|error| FlentError(error.to_string()))?;
@@ -93,7 +93,7 @@ impl Test {
             })
         });
         let text = |key: &str| metadata[key].as_str().unwrap_or_default().to_owned();
-        Ok(Test { name: text("NAME"), title: text("TITLE"), series: series.collect() })
+        Ok(FlentTest { name: text("NAME"), title: text("TITLE"), series: series.collect() })
     }
 
     /// The file, before it is packed.
@@ -173,7 +173,7 @@ fn pings(flow: &FlowObservations) -> Course {
 }
 
 /// A page with tests beside each other: a chart for each unit, with the series of all of them. Each test has a name.
-pub fn compared(tests: &[(String, Test)]) -> ReportData {
+pub fn compared_tests(tests: &[(String, FlentTest)]) -> ReportData {
     let mut units: Vec<&str> = Vec::new();
     for unit in tests.iter().flat_map(|(_, test)| &test.series).map(|one| one.unit.as_str()) {
         if !units.contains(&unit) {
@@ -202,9 +202,7 @@ pub fn compared(tests: &[(String, Test)]) -> ReportData {
             let mut chart = Chart::new(title, label, shown);
             for (hue, (name, points)) in Hue::ALL.into_iter().zip(some) {
                 let style = if unit == "ms" { Style::Dots } else { Style::Line };
-                let (name, points) = (name.clone(), (*points).clone());
-                let (spread, links) = (Vec::new(), Vec::new());
-                chart.series.push(Series { name, style, hue, points, spread, links });
+                chart = chart.series(name.clone(), style, hue, (*points).clone());
             }
             charts.push(chart);
         }
@@ -223,7 +221,7 @@ pub fn compared(tests: &[(String, Test)]) -> ReportData {
 mod tests {
     use super::*;
 
-    fn test() -> Test {
+    fn test() -> FlentTest {
         let points = vec![(0.0, 1.0), (0.2, 2.0), (0.6, 4.0)];
         let course = |name: &str, unit: &str| Course {
             name: name.into(),
@@ -231,12 +229,12 @@ mod tests {
             points: points.clone(),
         };
         let series = vec![course("Ping (ms) UDP", "ms"), course("TCP upload", "Mbits/s")];
-        Test { name: "rrul".into(), title: "under load".into(), series }
+        FlentTest { name: "rrul".into(), title: "under load".into(), series }
     }
 
     #[test]
     fn a_file_comes_back() {
-        let back = Test::read(&test().json("1")).unwrap();
+        let back = FlentTest::read(&test().json("1")).unwrap();
         assert_eq!((&*back.name, &*back.title), ("rrul", "under load"));
         let values: Vec<f64> = back.series[0].points.iter().map(|(_, value)| *value).collect();
         assert_eq!(values[..2], [1.0, 2.0]);
@@ -247,15 +245,15 @@ mod tests {
     #[test]
     fn a_wrong_file_is_refused() {
         for text in ["", "[]", "{}", r#"{"x_values": [1]}"#, r#"{"x_values": 1, "results": {}}"#] {
-            assert!(Test::read(text).is_err(), "{text}");
+            assert!(FlentTest::read(text).is_err(), "{text}");
         }
         let odd = r#"{"x_values": [0, "a"], "results": {"a": [null, {}], "b": 7}, "metadata": 1}"#;
-        assert_eq!(Test::read(odd).unwrap().series.len(), 1);
+        assert_eq!(FlentTest::read(odd).unwrap().series.len(), 1);
     }
 
     #[test]
     fn two_tests_share_charts() {
-        let data = compared(&[("a".into(), test()), ("b".into(), test())]);
+        let data = compared_tests(&[("a".into(), test()), ("b".into(), test())]);
         let charts = &data.sections[0].charts;
         assert_eq!(charts.len(), 2);
         assert_eq!(charts[0].series.len(), 2);

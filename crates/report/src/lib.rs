@@ -4,8 +4,8 @@
 //!
 //! | what | made by |
 //! |---|---|
-//! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
-//! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
+//! | a run, while it goes on and after | [`Page`], and of a stored one [`stored_run()`] |
+//! | all runs of a results directory, with means over the seeds | [`sweep()`] |
 //! | an event log | [`plot_log()`] |
 //! | a packet capture | [`plot_capture()`] |
 //! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
@@ -47,12 +47,12 @@ mod drawing;
 mod emulation;
 mod encode;
 mod event_log;
-pub mod flent;
+mod flent;
 mod html;
 pub mod labels;
 mod live;
 mod number;
-pub mod overview;
+mod overview;
 mod page;
 #[cfg(feature = "png")]
 mod pictures;
@@ -60,7 +60,7 @@ mod play;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
-pub mod run;
+mod run;
 mod statistics;
 mod svg;
 mod table;
@@ -80,16 +80,19 @@ pub use data::{
 };
 pub use decimate::{MOST_POINTS, decimate};
 pub use event_log::plot_log;
+pub use flent::{FlentError, FlentTest, compared_tests};
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;
 pub(crate) use number::short_as;
+pub use overview::{main_numbers, sweep, two_sweeps};
 #[cfg(feature = "png")]
 pub use pictures::pictures;
 pub use play::play_page;
 pub use plot::{plot, plot_sized};
 #[cfg(feature = "png")]
 pub use png::png;
+pub use run::{Page, RunInfo, run_command, stored_run};
 pub use svg::Svg;
 pub(crate) use svg::{Anchor, text_width};
 pub(crate) use ticks::logarithmic_ticks;

@@ -18,7 +18,7 @@ use crate::run::{bounds, verdict};
 use crate::statistics::Summary;
 use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
-pub use stored::{main_numbers, of_store, of_stores};
+pub use stored::{main_numbers, sweep, two_sweeps};
 
 /// The most failed runs that are listed; the table of all has the others.
 const MOST_FAILED: usize = 50;
@@ -224,13 +224,7 @@ impl Overview {
         let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#"];
         let banded = measured.points.values().any(|here| !here.bounds.is_empty());
         let bands = ["band", ""].into_iter().filter(|_| banded);
-        for text in paths.chain(head).chain(bands) {
-            let (text, number) = match text.strip_suffix('#') {
-                Some(text) => (text, true),
-                None => (text, false),
-            };
-            table.head.push(crate::Heading { text: text.into(), number });
-        }
+        table.head.extend(paths.chain(head).chain(bands).map(crate::Heading::from));
         table.caption = "Over the seeds. ± is half of the mean's 95 % confidence interval, t(0.975, n − 1) · s/√n by Student's t.".into();
         for point in &self.points {
             let Some(here) = measured.points.get(&point.point) else { continue };

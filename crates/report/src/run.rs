@@ -7,7 +7,7 @@
 //! use std::path::Path;
 //! use transom_lab::run::{SimulateOptions, judge, simulate};
 //! use transom_lab::scenario::Scenario;
-//! use transom_report::run::{Page, RunInfo};
+//! use transom_report::{Page, RunInfo};
 //!
 //! let text = r#"
 //!     scenario = { name = "one", duration = "2s" }
@@ -20,9 +20,9 @@
 //! let about = RunInfo {
 //!     scenario: &scenario,
 //!     seed: 1,
-//!     point: None,
+//!     point: (1, 1),
 //!     settings: &[],
-//!     command: "transom lab run one.toml",
+//!     command: "transom lab run one.toml".into(),
 //!     version: transom_lab::VERSION,
 //! };
 //! let data = Page::new(about).of_run(&seen, &judge(&scenario, &seen));
@@ -40,7 +40,7 @@ mod tables;
 use std::cell::OnceCell;
 
 use transom_lab::run::{Judgement, Observations};
-use transom_lab::scenario::{Band, Bound, Resolved, Traffic, Unit};
+use transom_lab::scenario::{Band, Bound, Resolved, Setting, Traffic, Unit};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -49,21 +49,21 @@ use crate::labels::{self, spaced};
 use crate::{Block, Cell, Drawing, ReportData, Table, Verdict, short};
 use seen::Seen;
 
-pub use stored::{command, stored};
+pub use stored::{run_command, stored_run};
 
 /// The description of a run for its page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunInfo<'a> {
     /// The scenario.
     pub scenario: &'a Resolved,
     /// The run's seed.
     pub seed: u64,
-    /// The point of the sweep, from one, and of how many; none if nothing is swept.
-    pub point: Option<(usize, usize)>,
+    /// The point of the sweep, from one, and of how many: one if nothing is swept.
+    pub point: (usize, usize),
     /// The settings of the sweep.
-    pub settings: &'a [String],
+    pub settings: &'a [Setting],
     /// The command that makes it again.
-    pub command: &'a str,
+    pub command: String,
     /// The program's version.
     pub version: &'a str,
 }
@@ -100,11 +100,12 @@ impl<'a> Page<'a> {
     }
 
     fn data(&self, seen: &Seen<'_>, more: Option<String>) -> ReportData {
-        let RunInfo { scenario, seed, point, settings, command, .. } = self.about;
+        let RunInfo { scenario, seed, point: (point, of), settings, command, .. } = &self.about;
         let header = &scenario.scenario;
         let title = header.title.clone().unwrap_or_else(|| header.name.to_string());
         let mut lead = vec![header.description.clone().unwrap_or_default()];
-        if let Some((point, of)) = point {
+        if *of > 1 {
+            let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
             lead.push(format!("Point {point} of {of}: {}.", settings.join(", ")));
         }
         let mut facts = vec![format!("Seed {seed}"), spaced(header.duration)];
@@ -135,14 +136,14 @@ impl<'a> Page<'a> {
             blocks,
             sections: sections.into_iter().filter(|section| !section.charts.is_empty()).collect(),
             notes,
-            command: command.into(),
+            command: command.clone(),
             command_note: self.command_note(),
             ..ReportData::default()
         }
     }
 
     fn command_note(&self) -> String {
-        let RunInfo { scenario, seed, version, .. } = self.about;
+        let RunInfo { scenario, seed, version, .. } = &self.about;
         let flows = &scenario.flows;
         let traces = flows.iter().any(|flow| matches!(flow.traffic, Traffic::Trace(_)));
         let traces = if traces { " with the trace files that it names beside it," } else { "" };

@@ -233,6 +233,24 @@
 // Level: IPv6.
 #define TS_IPPROTO_IPV6 41
 
+// `IP_MTU_DISCOVER`: packets may be fragmented, reports do not count.
+#define TS_IP_PMTUDISC_DONT 0
+
+// `IP_MTU_DISCOVER`: not to be fragmented, reports count. The default.
+#define TS_IP_PMTUDISC_WANT 1
+
+// `IP_MTU_DISCOVER`: the same for TCP.
+#define TS_IP_PMTUDISC_DO 2
+
+// `IP_MTU_DISCOVER`: may be fragmented, reports count.
+#define TS_IP_PMTUDISC_PROBE 3
+
+// `IP_MTU_DISCOVER`: may be fragmented, and the interface's MTU is used whatever is reported.
+#define TS_IP_PMTUDISC_INTERFACE 4
+
+// `IP_MTU_DISCOVER`: the same for TCP.
+#define TS_IP_PMTUDISC_OMIT 5
+
 // Bind where connections of the past, or other sockets that have this too, are bound.
 #define TS_SO_REUSEADDR 2
 
@@ -342,24 +360,6 @@
 
 // Get: the path MTU of a connection.
 #define TS_IP_MTU 14
-
-// `IP_MTU_DISCOVER`: packets may be fragmented, reports do not count.
-#define TS_IP_PMTUDISC_DONT 0
-
-// `IP_MTU_DISCOVER`: not to be fragmented, reports count. The default.
-#define TS_IP_PMTUDISC_WANT 1
-
-// `IP_MTU_DISCOVER`: the same for TCP.
-#define TS_IP_PMTUDISC_DO 2
-
-// `IP_MTU_DISCOVER`: may be fragmented, reports count.
-#define TS_IP_PMTUDISC_PROBE 3
-
-// `IP_MTU_DISCOVER`: may be fragmented, and the interface's MTU is used whatever is reported.
-#define TS_IP_PMTUDISC_INTERFACE 4
-
-// `IP_MTU_DISCOVER`: the same for TCP.
-#define TS_IP_PMTUDISC_OMIT 5
 
 // The hop limit, 1 to 255; -1 for the default.
 #define TS_IPV6_UNICAST_HOPS 16

@@ -91,4 +91,6 @@ mod host;
 
 pub use config::{Address, Config, RETRY_FOREVER};
 pub use host::{Host, MAX_PATIENCE};
-pub use transom_sockets::{Drive, Errno, PollFd, Result, SIOCATMARK, SocketCalls, address, info};
+pub use transom_sockets::{
+    Drive, Errno, PollFd, Result, SIOCATMARK, SocketCalls, address, info, options,
+};

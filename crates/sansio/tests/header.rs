@@ -7,6 +7,7 @@ mod constants;
 
 use std::fmt::Write;
 use std::path::Path;
+use transom_sansio::options::OPTIONS;
 
 /// The files with something for C, in the order in which the header shows it.
 const SOURCES: [&str; 10] = [
@@ -22,10 +23,11 @@ const SOURCES: [&str; 10] = [
     "src/ffi/memory.rs",
 ];
 
-/// The definitions of Linux' constants.
+/// The definitions of Linux' constants, the options last.
 fn constants() -> String {
     let mut text = String::from("\n");
-    for (name, number, about) in constants::CONSTANTS {
+    let options = OPTIONS.iter().map(|option| (option.name, option.number.into(), option.about));
+    for (name, number, about) in constants::CONSTANTS.iter().copied().chain(options) {
         about.iter().for_each(|line| writeln!(text, "//{line}").expect("a string"));
         writeln!(text, "#define TS_{name} {number}\n").expect("a string");
     }

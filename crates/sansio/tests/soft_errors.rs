@@ -4,9 +4,10 @@ use crate::support;
 use libc::{EHOSTUNREACH, EINTR, IP_RECVERR, IPPROTO_IP, POLLERR, POLLOUT, SO_ERROR, SOL_SOCKET};
 
 use crate::support::{Dialogue, accepted, drain, failed, host};
+use std::net::IpAddr;
 use transom_sansio::{Host, PollFd, SocketCalls};
 use transom_tcp::time::Duration;
-use transom_testkit::packets::icmp4;
+use transom_testkit::packets::icmp;
 use transom_wire::Flags;
 use transom_wire::icmp::{IcmpMessage, UnreachableCode};
 
@@ -14,8 +15,8 @@ use transom_wire::icmp::{IcmpMessage, UnreachableCode};
 fn report(host: &mut Host) {
     let (_, packet) = std::iter::from_fn(|| host.next_packet()).last().expect("a packet");
     let message = IcmpMessage::Unreachable { code: UnreachableCode::Host, quoted: &packet };
-    let [router, local] = ["192.0.2.254", support::LOCAL].map(|ip| ip.parse().unwrap());
-    host.inject(host.now(), &icmp4(router, local, &message)).unwrap();
+    let [router, local] = ["192.0.2.254", support::LOCAL].map(|ip| ip.parse::<IpAddr>().unwrap());
+    host.inject(host.now(), &icmp(router, local, &message)).unwrap();
 }
 
 fn error_of(host: &mut Host, fd: i32) -> i32 {

@@ -70,7 +70,7 @@ fn write(host: &mut Stack, id: ConnectionId, now: Instant, bytes: &[u8]) -> usiz
     for unit in bytes.chunks(UNIT) {
         let number = (LEN - bytes.len() + written) / UNIT;
         let unit = [&(number as u32).to_be_bytes(), unit].concat();
-        if host.send_adu(id, now, &unit).is_err() {
+        if host.with_connection(id, now, |c| c.send_adu(now, &unit)).unwrap().is_err() {
             break;
         }
         written += unit.len() - 4;
@@ -96,7 +96,7 @@ fn read(host: &mut Stack, id: ConnectionId, now: Instant, had: &mut [bool]) -> b
     while left > 0 {
         let mut buffer = vec![0; left];
         left = left.saturating_sub(if host.connection(id).unwrap().delivery() == Delivery::Units {
-            match host.recv_adu(id, now, &mut buffer) {
+            match host.with_connection(id, now, |c| c.recv_adu(now, &mut buffer)).unwrap() {
                 Ok(Adu::Unit { .. }) => {
                     let number = u32::from_be_bytes(buffer[..4].try_into().unwrap());
                     take(number as usize * UNIT, &buffer[4..])
@@ -105,7 +105,7 @@ fn read(host: &mut Stack, id: ConnectionId, now: Instant, had: &mut [bool]) -> b
                 _ => return false,
             }
         } else {
-            match host.read_unordered(id, now, &mut buffer) {
+            match host.with_connection(id, now, |c| c.read_unordered(now, &mut buffer)).unwrap() {
                 Ok(Piece::Data { offset, len, .. }) => take(offset as usize, &buffer[..len]),
                 Ok(Piece::End { total }) => {
                     assert_eq!(total, LEN as u64);

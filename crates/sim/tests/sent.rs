@@ -44,7 +44,7 @@ fn count_repeated(network: &mut Network, link: LinkId) -> Arc<Mutex<u64>> {
     let count = repeated.clone();
     let mut next: BTreeMap<(u16, u16), Seq> = BTreeMap::new();
     let tap = move |_: Instant, bytes: &[u8], _: Option<&str>| {
-        let Ok(IpPacket::V4(ip)) = IpPacket::parse(bytes) else { return };
+        let Ok(ip @ IpPacket::V4(_)) = IpPacket::parse(bytes) else { return };
         if ip.protocol() != Protocol::TCP {
             return;
         }

@@ -111,7 +111,7 @@ impl Sockets<'_> {
             .with_backlog(backlog)
             .with_profile(Some(self.profile_of(socket, socket.family)))
             .with_v6_only(socket.options.v6_only)
-            .with_fast_open(socket.options.fast_open.into())
+            .with_fast_open(socket.options.fast_open as usize)
     }
 
     /// The address that a socket gets by listening, if it is not bound yet.
@@ -173,7 +173,7 @@ impl Sockets<'_> {
         // The limit is the listener's.
         let (family, mut options) = (socket.family, socket.options.clone());
         options.fast_open = 0;
-        self.apply_controls(connection, &options);
+        self.apply_live(connection, &options);
         if family == Family::V6 && remote.is_ipv4() {
             self.apply_network(connection, &options);
         }
@@ -226,7 +226,7 @@ impl Sockets<'_> {
             false => self.stack.connect(now, local, remote, profile)?,
         };
         self.table.set_role(fd, Role::Stream(Stream::new(id, true)))?;
-        self.apply_controls(id, &options);
+        self.apply_live(id, &options);
         self.settle();
         Ok(())
     }
@@ -345,7 +345,7 @@ pub(crate) fn connect(driver: &mut impl Drive, fd: i32, remote: SocketAddr) -> R
             Role::Listener { .. } => Err(Errno(EISCONN)),
             Role::Stream(stream) if !stream.connecting => Err(Errno(EISCONN)),
             Role::Stream(_) => Ok((false, false)),
-            Role::Fresh => Ok((true, socket.options.fast_open_connect)),
+            Role::Fresh => Ok((true, socket.options.fast_open_connect != 0)),
         }
     })?;
     if fresh {

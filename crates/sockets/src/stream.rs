@@ -27,7 +27,7 @@ impl How {
         if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
             return Err(Errno(EOPNOTSUPP));
         }
-        let options = WriteOptions::NONE
+        let options = WriteOptions::default()
             .with_more(flags & MSG_MORE != 0)
             .with_end_of_record(flags & MSG_EOR != 0);
         Ok(How { urgent: flags & MSG_OOB != 0, options })
@@ -35,7 +35,7 @@ impl How {
 
     /// For a piece with others behind it: what is urgent, and the end of a record, is in the last one.
     fn before_others(self) -> Self {
-        let options = WriteOptions::NONE.with_more(true);
+        let options = WriteOptions::default().with_more(true);
         How { urgent: false, options }
     }
 }
@@ -134,7 +134,7 @@ fn count_or(error: Errno, moved: usize) -> Result<usize> {
 impl Sockets<'_> {
     /// How many bytes a call waits for that has room for `len`.
     fn wanted(&self, fd: i32, len: usize, flags: i32) -> Result<usize> {
-        let low_water = self.table.get(fd)?.options.controls.receive_low_water as usize;
+        let low_water = self.table.get(fd)?.options.receive_low_water as usize;
         let least = if flags & MSG_WAITALL != 0 { len } else { len.min(low_water) };
         Ok(least.max(1))
     }

@@ -4,7 +4,7 @@
 //! An incomplete packet is dropped after a timeout, and the oldest makes room for a new one. A packet whose
 //! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
 //!
-//! The caller answers: [`Fragments::add`] says what is wrong with a fragment, and `Fragments::expire` gives back the first fragment of a
+//! The caller answers: `Fragments::add` says what is wrong with a fragment, and `Fragments::expire` gives back the first fragment of a
 //! packet whose time is over. `cut` is the other direction.
 
 mod cut;
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::icmpv6::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
+use transom_wire::icmp::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
 use transom_wire::ip::set_ecn;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Packet};
 use transom_wire::{Ecn, IpPacket};
@@ -37,14 +37,6 @@ pub struct FragmentLimits {
     /// How long an incomplete packet is kept: 60 s by default (RFC 8200, section 4.5; RFC 1122, section 3.3.2).
     // [RFC1122-3.3.2-6]
     pub lifetime: Duration,
-}
-
-transom_tcp::setters! {
-    const FragmentLimits:
-    with_packets = packets: usize,
-    with_bytes = bytes: usize,
-    with_pieces = pieces: usize,
-    with_lifetime = lifetime: Duration,
 }
 
 impl Default for FragmentLimits {
@@ -69,7 +61,7 @@ struct Name {
 
 /// The outcome of a fragment's arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reassembly {
+pub(crate) enum Reassembly {
     /// Nothing yet, or nothing at all.
     Waiting,
     /// The whole packet: this fragment was the last that was missing.
@@ -103,7 +95,7 @@ struct Partial {
 
 /// Packets under reassembly.
 #[derive(Debug)]
-pub struct Fragments {
+pub(crate) struct Fragments {
     limits: FragmentLimits,
     partial: Vec<Partial>,
     bytes: usize,
@@ -113,7 +105,7 @@ pub struct Fragments {
 
 impl Fragments {
     /// None yet.
-    pub fn new(limits: FragmentLimits) -> Self {
+    pub(crate) fn new(limits: FragmentLimits) -> Self {
         Fragments { limits, partial: Vec::new(), bytes: 0, dropped: 0 }
     }
 
@@ -140,7 +132,7 @@ impl Fragments {
     }
 
     /// Takes in a fragment. What has expired must be gone.
-    pub fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Reassembly {
+    pub(crate) fn add(&mut self, packet: &IpPacket<'_>, bytes: &[u8], now: Instant) -> Reassembly {
         let Some((name, header, place)) = head(packet, bytes) else { return Reassembly::Waiting };
         let Some(fragment) = packet.fragment() else { return Reassembly::Waiting };
         let payload = packet.payload();
@@ -309,7 +301,7 @@ fn head<'a>(
     bytes: &'a [u8],
 ) -> Option<(Name, &'a [u8], Option<FragmentHeader>)> {
     let (id, protocol, place) = match packet {
-        IpPacket::V4(v4) => (u32::from(v4.id()), Some(v4.protocol().0), None),
+        IpPacket::V4(v4) => (u32::from(v4.id()), Some(packet.protocol().0), None),
         IpPacket::V6(v6) => (v6.fragment()?.fragment.id, None, v6.fragment()),
     };
     let name = Name { src: packet.src(), dst: packet.dst(), id, protocol };

@@ -5,7 +5,7 @@
 //! cookies ([`ListenConfig`]), SYNs that wait for a decision ([`Incoming`]), the timing
 //! wheel, and TIME-WAIT. It also has
 //! cookies of TCP Fast Open ([`FastOpenConfig`]), unpredictable ports and sequence numbers,
-//! ICMP and reassembly ([`Fragments`]). It has no clock, no thread and no
+//! ICMP and reassembly ([`FragmentLimits`]). It has no clock, no thread and no
 //! device: packets and time come in by calls.
 //!
 //! # Example
@@ -74,7 +74,7 @@ pub use config::{
 };
 pub use fast_open::FastOpenConfig;
 pub use flow::BoundPortChange;
-pub use fragments::{FragmentLimits, Fragments, Reassembly};
+pub use fragments::FragmentLimits;
 pub use incoming::{AdmitError, Incoming, IncomingId, Refusal, Unreachable};
 pub use listener::{ListenConfig, ListenerId};
 pub use memory::{MemoryInfo, MemoryLimits, RESERVE};

@@ -188,7 +188,7 @@ impl ListenTable {
         let found = match local.ip() {
             IpAddr::V4(_) => exact
                 .or_else(|| at(Ipv4Addr::UNSPECIFIED.into()))
-                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, bound)| bound.is_dual())),
+                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, bound)| bound.is_dual)),
             IpAddr::V6(_) => exact.or_else(|| at(Ipv6Addr::UNSPECIFIED.into())),
         };
         found.map(|&(id, _)| id)
@@ -196,12 +196,12 @@ impl ListenTable {
 
     /// Whether a listener at `bound` would be one too many: there is one at the same address, or both would have all of IPv4.
     pub(crate) fn conflicts(&self, bound: &Bound) -> bool {
-        let address = bound.address();
+        let address = bound.address;
         let at = |ip: IpAddr| self.by_address.get(&SocketAddr::new(ip, address.port()));
         let other = match address.ip() {
-            ip if bound.is_dual() => at(ip).or_else(|| at(Ipv4Addr::UNSPECIFIED.into())),
+            ip if bound.is_dual => at(ip).or_else(|| at(Ipv4Addr::UNSPECIFIED.into())),
             ip if ip == Ipv4Addr::UNSPECIFIED => at(ip)
-                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, other)| other.is_dual())),
+                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, other)| other.is_dual)),
             ip => at(ip),
         };
         other.is_some()
@@ -209,7 +209,7 @@ impl ListenTable {
 
     /// Whether `bound` is free, so that it takes no packets of another socket.
     pub(crate) fn is_free(&self, bound: &Bound) -> bool {
-        let address = bound.address();
+        let address = bound.address;
         if address.ip().is_unspecified() {
             return !self.at_port.contains_key(&address.port());
         }
@@ -217,7 +217,7 @@ impl ListenTable {
     }
 
     pub(crate) fn insert(&mut self, bound: Bound, id: ListenerId) {
-        let address = bound.address();
+        let address = bound.address;
         if self.by_address.insert(address, (id, bound)).is_none() {
             *self.at_port.entry(address.port()).or_default() += 1;
         }
@@ -235,7 +235,7 @@ impl ListenTable {
             self.everything = None;
             return;
         }
-        let address = bound.address();
+        let address = bound.address;
         if self.by_address.remove(&address).is_some()
             && let Some(count) = self.at_port.get_mut(&address.port())
         {

@@ -26,32 +26,25 @@ pub fn is_mapped(address: IpAddr) -> bool {
 
 /// The address of a bound socket, and the packets that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
-    address: SocketAddr,
-    dual: bool,
+    /// Address and port, as they are in packets.
+    pub address: SocketAddr,
+    /// It means all addresses of both versions.
+    pub is_dual: bool,
 }
 
 impl Bound {
     /// A socket at `address`. The unspecified IPv6 address includes IPv4 too, unless the socket is for IPv6 only (`IPV6_V6ONLY`).
     pub fn new(address: SocketAddr, v6_only: bool) -> Self {
-        let dual = address.ip() == Ipv6Addr::UNSPECIFIED && !v6_only;
-        Bound { address: canonical(address), dual }
-    }
-
-    /// Address and port, as they are in packets.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Whether it means all addresses of both versions.
-    pub fn is_dual(&self) -> bool {
-        self.dual
+        let is_dual = address.ip() == Ipv6Addr::UNSPECIFIED && !v6_only;
+        Bound { address: canonical(address), is_dual }
     }
 
     fn v4(&self) -> Option<Ipv4Addr> {
         match self.address.ip() {
             IpAddr::V4(v4) => Some(v4),
-            IpAddr::V6(_) => self.dual.then_some(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => self.is_dual.then_some(Ipv4Addr::UNSPECIFIED),
         }
     }
 

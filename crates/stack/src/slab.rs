@@ -55,6 +55,22 @@ impl<T> Slab<T> {
         self.places.get_mut(index as usize)?.value.as_mut()
     }
 
+    /// The value that was given this generation, as long as it is there.
+    pub(crate) fn named(&self, index: u32, generation: u32) -> Option<&T> {
+        let place = self.places.get(index as usize)?;
+        place.value.as_ref().filter(|_| place.generation == generation)
+    }
+
+    pub(crate) fn named_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
+        let place = self.places.get_mut(index as usize)?;
+        place.value.as_mut().filter(|_| place.generation == generation)
+    }
+
+    /// All values, by their places.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.value.as_ref())
+    }
+
     /// One past the highest place ever used.
     pub(crate) fn capacity(&self) -> u32 {
         self.places.len() as u32

@@ -13,7 +13,6 @@ mod comment;
 mod every_address;
 mod fast_open;
 mod handshake;
-mod held_opens;
 mod icmp;
 mod incoming;
 mod opens;
@@ -504,9 +503,7 @@ impl Stack {
 
     /// Puts a completed connection into its listener's accept queue.
     fn offer(&mut self, listener: ListenerId, id: ConnectionId) {
-        if self.listeners.generation(listener.index) == Some(listener.generation)
-            && let Some(entry) = self.listeners.get_mut(listener.index)
-        {
+        if let Some(entry) = self.listeners.named_mut(listener.index, listener.generation) {
             entry.accept.push_back(id);
             entry.tell();
             self.counters.passive_opens += 1;

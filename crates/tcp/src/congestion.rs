@@ -74,6 +74,7 @@ mod dctcp;
 mod delay;
 mod fast;
 mod filter;
+mod full_pipe;
 mod growth;
 mod highspeed;
 mod htcp;

@@ -77,33 +77,45 @@ use transom_wire::{Ecn, Seq, TcpHeader};
 /// The least payload of a full segment: the smallest path MTU of IPv4, 68 bytes, minus headers and timestamps.
 const MIN_SEGMENT: u32 = 16;
 
+/// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum State {
+    /// Nothing is left of the connection.
+    #[default]
+    Closed,
+    /// Our SYN is out.
+    SynSent,
+    /// Both SYNs are out; ours is not acknowledged.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We closed; our FIN is not acknowledged.
+    FinWait1,
+    /// We closed; the peer has not.
+    FinWait2,
+    /// The peer closed; we have not.
+    CloseWait,
+    /// Both closed; our FIN is not acknowledged.
+    Closing,
+    /// The peer closed, then we; our FIN is not acknowledged.
+    LastAck,
+    /// Both closed and acknowledged; old segments may still arrive.
+    TimeWait,
+}
+
 named! {
-    /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub enum State {
-        /// Nothing is left of the connection.
-        #[default]
-        Closed: "closed",
-        /// Our SYN is out.
-        SynSent: "syn-sent",
-        /// Both SYNs are out; ours is not acknowledged.
-        SynReceived: "syn-received",
-        /// Data flows.
-        Established: "established",
-        /// We closed; our FIN is not acknowledged.
-        FinWait1: "fin-wait-1",
-        /// We closed; the peer has not.
-        FinWait2: "fin-wait-2",
-        /// The peer closed; we have not.
-        CloseWait: "close-wait",
-        /// Both closed; our FIN is not acknowledged.
-        Closing: "closing",
-        /// The peer closed, then we; our FIN is not acknowledged.
-        LastAck: "last-ack",
-        /// Both closed and acknowledged; old segments may still arrive.
-        TimeWait: "time-wait",
-    }
+    State:
+    Closed = "closed",
+    SynSent = "syn-sent",
+    SynReceived = "syn-received",
+    Established = "established",
+    FinWait1 = "fin-wait-1",
+    FinWait2 = "fin-wait-2",
+    CloseWait = "close-wait",
+    Closing = "closing",
+    LastAck = "last-ack",
+    TimeWait = "time-wait",
 }
 
 impl State {

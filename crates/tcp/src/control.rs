@@ -139,7 +139,7 @@ impl Control {
             episode: None,
             reordering: None,
             overtaken: Overtaken::default(),
-            timer: profile.timer(),
+            timer: TimerUnit::new(&profile.timer),
             deadlines: Deadlines::default(),
             pacing: profile.pacing(),
             rtts: RoundTrips { min: Duration::MAX, last: Duration::MAX },

@@ -86,19 +86,25 @@ pub struct Sent {
     pub probe: Option<Probe>,
 }
 
+/// The purpose of a probe: it finds out this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Probe {
+    /// Whether the end of the flight was lost (RFC 8985 section 7).
+    Loss,
+    /// Whether the path takes larger packets (RFC 4821).
+    PathMtu,
+    /// Whether the peer's window is still closed (RFC 9293 section 3.8.6.1).
+    Window,
+    /// Whether the peer is still there (RFC 9293 section 3.8.4).
+    KeepAlive,
+}
+
 named! {
-    /// The purpose of a probe: it finds out this.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Probe {
-        /// Whether the end of the flight was lost (RFC 8985 section 7).
-        Loss: "loss",
-        /// Whether the path takes larger packets (RFC 4821).
-        PathMtu: "path-mtu",
-        /// Whether the peer's window is still closed (RFC 9293 section 3.8.6.1).
-        Window: "window",
-        /// Whether the peer is still there (RFC 9293 section 3.8.4).
-        KeepAlive: "keep-alive",
-    }
+    Probe:
+    Loss = "loss",
+    PathMtu = "path-mtu",
+    Window = "window",
+    KeepAlive = "keep-alive",
 }
 
 /// A change of a layer.

@@ -1,15 +1,8 @@
-//! Enums whose values have names: the name stands with the value, so that no other list has to agree.
+//! Names of an enum's values, for whoever reads and writes them: one list, and not one for each direction.
 
-/// Defines an enum from values and names, with all of its values, and the way from a value to its name and back.
+/// Gives an enum all of its values, and the ways from a value to its name and back. The compiler asks for each value.
 macro_rules! named {
-    ($(#[$about:meta])* $visible:vis enum $enum:ident {
-        $($(#[$what:meta])* $value:ident: $name:literal,)+
-    }) => {
-        $(#[$about])*
-        $visible enum $enum {
-            $($(#[$what])* $value,)+
-        }
-
+    ($enum:ident: $($value:ident = $name:literal,)+) => {
         impl $enum {
             /// All of them, in order.
             pub const ALL: [$enum; [$($name),+].len()] = [$($enum::$value),+];

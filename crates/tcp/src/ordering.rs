@@ -170,7 +170,7 @@ pub(crate) trait Ordering: fmt::Debug + Send {
     /// Takes [`Ordering::front`] out with its memory. Where that is not possible, with a copy.
     fn take_front(&mut self) -> Option<Taken> {
         let taken = Taken::copy_of(self.front())?;
-        self.discard(taken.len());
+        self.discard(taken.bytes().len());
         Some(taken)
     }
 

@@ -15,11 +15,6 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// An empty set.
-    pub const fn new() -> Self {
-        RangeSet { ranges: Vec::new() }
-    }
-
     /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -166,7 +161,7 @@ mod tests {
 
     #[test]
     fn touching_ranges_merge() {
-        let mut set = RangeSet::new();
+        let mut set = RangeSet::default();
         assert_eq!(set.insert(p(10)..p(20)), p(10)..p(20));
         assert_eq!(set.insert(p(30)..p(40)), p(30)..p(40));
         assert_eq!(set.len(), 2);
@@ -182,7 +177,7 @@ mod tests {
             inserts in prop::collection::vec((0u64..200, 0u64..30), 0..40),
             below in 0u64..220, query in (0u64..200, 0u64..60),
         ) {
-            let mut set = RangeSet::new();
+            let mut set = RangeSet::default();
             let mut model = BTreeSet::new();
             for (start, len) in inserts {
                 set.insert(p(start)..p(start + len));

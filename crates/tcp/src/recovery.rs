@@ -24,21 +24,27 @@ use core::fmt;
 use core::ops::Range;
 pub(crate) use unit::RecoveryUnit;
 
+/// The sender's phase of loss recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Phase {
+    /// Nothing is suspicious.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgements arrive; reordering or loss.
+    Disorder,
+    /// Fast recovery: a loss was inferred from acknowledgements.
+    Recovery,
+    /// The retransmission timer expired and the data outstanding then is not all acknowledged.
+    Loss,
+}
+
 named! {
-    /// The sender's phase of loss recovery.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub enum Phase {
-        /// Nothing is suspicious.
-        #[default]
-        Open: "open",
-        /// Duplicate or selective acknowledgements arrive; reordering or loss.
-        Disorder: "disorder",
-        /// Fast recovery: a loss was inferred from acknowledgements.
-        Recovery: "recovery",
-        /// The retransmission timer expired and the data outstanding then is not all acknowledged.
-        Loss: "loss",
-    }
+    Phase:
+    Open = "open",
+    Disorder = "disorder",
+    Recovery = "recovery",
+    Loss = "loss",
 }
 
 /// The effect of an acknowledgement on the phase.

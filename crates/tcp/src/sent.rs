@@ -127,7 +127,7 @@ impl SentList {
     pub(crate) fn new(start: Pos, now: Instant) -> Self {
         SentList {
             list: VecDeque::new(),
-            sacked: RangeSet::new(),
+            sacked: RangeSet::default(),
             start,
             end: start,
             sacked_bytes: 0,

@@ -41,51 +41,69 @@ bitflags! {
     }
 }
 
-named! {
-    /// The limit of the sender, if any.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    pub enum LimitedBy {
-        /// The application had nothing (more) to send.
-        #[default]
-        Application: "application",
-        /// The peer's receive window.
-        PeerWindow: "peer-window",
-        /// The congestion window.
-        CongestionWindow: "cwnd",
-        /// Pacing.
-        Pacing: "pacing",
-        /// An extension that keeps the congestion window lower than TCP would.
-        VirtualWindow: "virtual-cwnd",
-        /// The send buffer, of a TCP that counts that.
-        SendBuffer: "send-buffer",
-    }
+/// The limit of the sender, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum LimitedBy {
+    /// The application had nothing (more) to send.
+    #[default]
+    Application,
+    /// The peer's receive window.
+    PeerWindow,
+    /// The congestion window.
+    CongestionWindow,
+    /// Pacing.
+    Pacing,
+    /// An extension that keeps the congestion window lower than TCP would.
+    VirtualWindow,
+    /// The send buffer, of a TCP that counts that.
+    SendBuffer,
 }
 
 named! {
-    /// The reason why the sender is limited.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-    #[non_exhaustive]
-    pub enum LimitReason {
-        /// There is nothing to send.
-        #[default]
-        NoData: "no-data",
-        /// A small segment waits for an acknowledgement (Nagle's algorithm, RFC 9293 section 3.7.4).
-        Nagle: "nagle",
-        /// The application has said that more follows.
-        Cork: "cork",
-        /// The peer's window is closed or too small for a segment (RFC 9293 section 3.8.6).
-        PeerWindow: "peer-window",
-        /// A segment would be silly (RFC 9293 section 3.8.6.2.1).
-        SillyWindow: "silly-window",
-        /// The congestion window is full.
-        CongestionWindow: "cwnd",
-        /// The congestion window is full only because extensions keep it lower.
-        VirtualWindow: "virtual-cwnd",
-        /// Pacing has not released the next segment.
-        Pacing: "pacing",
-    }
+    LimitedBy:
+    Application = "application",
+    PeerWindow = "peer-window",
+    CongestionWindow = "cwnd",
+    Pacing = "pacing",
+    VirtualWindow = "virtual-cwnd",
+    SendBuffer = "send-buffer",
+}
+
+/// The reason why the sender is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum LimitReason {
+    /// There is nothing to send.
+    #[default]
+    NoData,
+    /// A small segment waits for an acknowledgement (Nagle's algorithm, RFC 9293 section 3.7.4).
+    Nagle,
+    /// The application has said that more follows.
+    Cork,
+    /// The peer's window is closed or too small for a segment (RFC 9293 section 3.8.6).
+    PeerWindow,
+    /// A segment would be silly (RFC 9293 section 3.8.6.2.1).
+    SillyWindow,
+    /// The congestion window is full.
+    CongestionWindow,
+    /// The congestion window is full only because extensions keep it lower.
+    VirtualWindow,
+    /// Pacing has not released the next segment.
+    Pacing,
+}
+
+named! {
+    LimitReason:
+    NoData = "no-data",
+    Nagle = "nagle",
+    Cork = "cork",
+    PeerWindow = "peer-window",
+    SillyWindow = "silly-window",
+    CongestionWindow = "cwnd",
+    VirtualWindow = "virtual-cwnd",
+    Pacing = "pacing",
 }
 
 impl LimitReason {
@@ -333,11 +351,6 @@ impl ConnectionState {
             untold: Untold::all(),
             ..ConnectionState::default()
         }
-    }
-
-    /// Whether cwnd is below ssthresh.
-    pub const fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
     }
 }
 

@@ -6,8 +6,13 @@ use transom_tcp::Setting;
 use common::{Peer, Setup, seg};
 use transom_tcp::{RecoveryChoice, Signal, WriteError, WriteOptions};
 
-const MORE: WriteOptions = WriteOptions::NONE.with_more(true);
-const RECORD: WriteOptions = WriteOptions::NONE.with_end_of_record(true);
+fn more() -> WriteOptions {
+    WriteOptions::default().with_more(true)
+}
+
+fn record() -> WriteOptions {
+    WriteOptions::default().with_end_of_record(true)
+}
 
 fn active() -> Peer {
     Setup::default().active()
@@ -101,16 +106,16 @@ fn urgent_data_is_not_held() {
 #[test]
 fn more_holds_one_write_back_for_the_next() {
     let mut peer = active();
-    peer.write_with(300, MORE).silent();
+    peer.write_with(300, more()).silent();
     peer.write(200).expect(&["PA 1:501 ack 1"]);
     peer.recv(seg().ack(501));
-    peer.write_with(1200, MORE).expect(&["A 501:1501 ack 1"]);
+    peer.write_with(1200, more()).expect(&["A 501:1501 ack 1"]);
     peer.recv(seg().ack(1501)).silent();
-    peer.write_with(10, MORE).silent();
+    peer.write_with(10, more()).silent();
     peer.wait(200).expect(&["PA 1501:1711 ack 1"]);
     // Uncorking is asking for it too, as on Linux.
     peer.recv(seg().ack(1711));
-    peer.write_with(10, MORE).silent();
+    peer.write_with(10, more()).silent();
     peer.connection.set(Setting::Cork(false));
     peer.connection.set(Setting::Cork(true));
     peer.connection.set(Setting::Cork(false));
@@ -141,7 +146,7 @@ fn no_segment_has_bytes_of_two_records() {
     peer.connection.set(Setting::NoDelay(true));
     peer.recv(seg().win(0));
     // Queued together: 1300 + 200 + 700, and 100 of the next.
-    peer.write_with(1300, RECORD).write_with(200, RECORD).write_with(700, RECORD).write(100);
+    peer.write_with(1300, record()).write_with(200, record()).write_with(700, record()).write(100);
     peer.silent();
     peer.recv(seg().win(60_000)).expect(&[
         "A 1:1001 ack 1",
@@ -156,10 +161,10 @@ fn no_segment_has_bytes_of_two_records() {
 #[test]
 fn nagle_holds_the_last_record_alone() {
     let mut peer = active();
-    peer.write_with(100, RECORD).expect(&["PA 1:101 ack 1"]);
-    peer.write_with(100, RECORD).silent();
+    peer.write_with(100, record()).expect(&["PA 1:101 ack 1"]);
+    peer.write_with(100, record()).silent();
     // More follows: it will not grow.
-    peer.write_with(100, RECORD).expect(&["PA 101:201 ack 1"]);
+    peer.write_with(100, record()).expect(&["PA 101:201 ack 1"]);
     peer.recv(seg().ack(201)).expect(&["PA 201:301 ack 1"]);
 }
 
@@ -169,7 +174,7 @@ fn a_super_segment_ends_with_its_record() {
     setup.path.max_super_segment = Some(64_000);
     let mut peer = setup.active();
     peer.recv(seg().win(0));
-    peer.write_with(2500, RECORD).write_with(3000, RECORD).silent();
+    peer.write_with(2500, record()).write_with(3000, record()).silent();
     peer.recv(seg().win(60_000)).expect(&["PA 1:2501 ack 1", "PA 2501:5501 ack 1"]);
 }
 
@@ -181,7 +186,7 @@ fn records_stay_apart_when_they_are_sent_again() {
         let mut peer = setup.active();
         peer.connection.set(Setting::NoDelay(true));
         for _ in 0..6 {
-            peer.write_with(150, RECORD);
+            peer.write_with(150, record());
         }
         peer.drain();
         let mut again = Vec::new();
@@ -208,9 +213,9 @@ fn so_many_records_and_no_more() {
     let mut peer = active();
     peer.recv(seg().win(0));
     for _ in 0..4096 {
-        peer.write_with(1, RECORD);
+        peer.write_with(1, record());
     }
-    let refused = peer.connection.write_with(peer.now, b"x", RECORD);
+    let refused = peer.connection.write_with(peer.now, b"x", record());
     assert_eq!(refused, Err(WriteError::WouldBlock));
     assert!(peer.connection.memory() < 100_000);
     // Bytes are taken, and room is told of.
@@ -219,7 +224,7 @@ fn so_many_records_and_no_more() {
         peer.ack_all();
     }
     assert!(peer.take_signals().contains(&Signal::Writable));
-    peer.write_with(1, RECORD);
+    peer.write_with(1, record());
 }
 
 // ----- TCP_NOTSENT_LOWAT -----

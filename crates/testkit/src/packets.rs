@@ -4,25 +4,14 @@
 //! them panic on what cannot be a packet at all, such as addresses of two versions or too many options.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use transom_wire::icmp::{self, UnreachableCode};
 use transom_wire::ip::Fragment;
-use transom_wire::ipv6::{FragmentHeader, Ipv6Header};
-use transom_wire::{
-    IcmpMessage, Icmpv6Message, Ipv4Header, Protocol, TcpHeader, checksum, icmpv6, tcp,
-};
+use transom_wire::ipv6::FragmentHeader;
+use transom_wire::{IcmpMessage, IpHeader, Ipv4Header, Protocol, TcpHeader, checksum, icmp, tcp};
 
 /// An IP packet from `src` to `dst` around a transport packet.
 pub fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, transport: &[u8]) -> Vec<u8> {
     let mut out = [0; 40];
-    let len = match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Header::new(src, dst, protocol).emit(transport.len(), &mut out).unwrap()
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            Ipv6Header::new(src, dst, protocol).emit(transport.len(), &mut out).unwrap()
-        }
-        _ => panic!("addresses of two versions"),
-    };
+    let len = IpHeader::new(src, dst, protocol).emit(transport.len(), &mut out).unwrap();
     [&out[..len], transport].concat()
 }
 
@@ -118,29 +107,18 @@ pub fn fragment6(
     ip(src.into(), dst.into(), Protocol::FRAGMENT, &[&header, payload].concat())
 }
 
-/// An ICMP message in an IPv4 packet.
-pub fn icmp4(src: Ipv4Addr, dst: Ipv4Addr, message: &IcmpMessage<'_>) -> Vec<u8> {
-    let mut out = vec![0; 20 + message.encoded_len()];
-    let header = Ipv4Header::new(src, dst, Protocol::ICMP);
-    let len = icmp::emit_packet(&header, message, &mut out).unwrap();
-    out.truncate(len);
-    out
-}
-
-/// An ICMPv6 message in an IPv6 packet.
-pub fn icmp6(src: Ipv6Addr, dst: Ipv6Addr, message: &Icmpv6Message<'_>) -> Vec<u8> {
-    let mut out = vec![0; 40 + message.encoded_len()];
-    let header = Ipv6Header::new(src, dst, Protocol::ICMPV6);
-    let len = icmpv6::emit_packet(&header, message, &mut out).unwrap();
-    out.truncate(len);
+/// An ICMP or ICMPv6 message in a packet.
+pub fn icmp(src: impl Into<IpAddr>, dst: impl Into<IpAddr>, message: &IcmpMessage<'_>) -> Vec<u8> {
+    let (src, dst) = (src.into(), dst.into());
+    let mut out = vec![0; icmp::packet_len(src, message)];
+    icmp::emit_packet(src, dst, message, &mut out).unwrap();
     out
 }
 
 /// "Fragmentation needed" (RFC 1191 section 4) from `router` about `offending`, an IPv4 packet, to who sent that.
 pub fn too_big(router: Ipv4Addr, offending: &[u8], next_hop_mtu: u16) -> Vec<u8> {
-    let code = UnreachableCode::FragmentationNeeded { next_hop_mtu };
     let dst = Ipv4Addr::from(<[u8; 4]>::try_from(&offending[12..16]).unwrap());
-    icmp4(router, dst, &IcmpMessage::Unreachable { code, quoted: offending })
+    icmp(router, dst, &IcmpMessage::PacketTooBig { mtu: next_hop_mtu.into(), quoted: offending })
 }
 
 /// A UDP datagram.

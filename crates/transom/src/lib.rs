@@ -146,10 +146,8 @@
 //! use transom::Stack;
 //!
 //! /// Keeps the queue short: a segment less each round trip while the round-trip time is twice the least, and a segment more otherwise.
-//! #[derive(Debug, Default)]
-//! struct Shy {
-//!     window: u64,
-//! }
+//! #[derive(Debug)]
+//! struct Shy(u64);
 //!
 //! impl Extension for Shy {
 //!     fn name(&self) -> &str {
@@ -160,34 +158,28 @@
 //!         Wake::ROUND
 //!     }
 //!
-//!     fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
-//!         self.window = view.cwnd();
-//!     }
-//!
 //!     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
 //!         let (Some(last), Some(least)) = (view.last_rtt(), view.min_rtt()) else { return };
 //!         // TCP's own window goes its own way, and nothing here can widen it.
-//!         self.window = self.window.min(view.cwnd());
+//!         self.0 = self.0.min(view.cwnd());
 //!         if last > least.times(2) {
-//!             self.window = self.window.saturating_sub(view.mss()).max(view.mss());
+//!             self.0 = self.0.saturating_sub(view.mss()).max(view.mss());
 //!         } else {
-//!             self.window += view.mss();
+//!             self.0 += view.mss();
 //!         }
-//!         limits.at_most(variable::CWND, self.window);
+//!         limits.at_most(variable::CWND, self.0);
 //!     }
 //! }
 //!
-//! # fn main() -> std::io::Result<()> {
 //! # let (here, there) = pair(&MemoryConfig::default())?;
 //! # let stack = Stack::builder().address("10.0.0.1".parse().unwrap(), 24).start(here)?;
 //! # let other = Stack::builder().address("10.0.0.2".parse().unwrap(), 24).start(there)?;
 //! # let listener = other.listen("10.0.0.2:80")?;
 //! let stream = stack.connect("10.0.0.2:80")?;
-//! let layer = stream.attach(Box::new(Shy::default()))?;
+//! let layer = stream.attach(Box::new(Shy(u64::MAX)))?;
 //! // Without it the connection is plain TCP again.
 //! assert!(stream.detach(layer)?);
-//! # Ok(())
-//! # }
+//! # Ok::<(), std::io::Error>(())
 //! ```
 //!
 //! # More
@@ -221,10 +213,10 @@ pub mod device {
 /// Extensions: those that are built in, and what one of your own needs.
 pub mod extension {
     pub use transom_extensions::{CATALOGUE, Entry, Guarded, StackError, stack};
+    pub use transom_tcp::Glance;
     pub use transom_tcp::extension::{
         Ack, AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault,
-        History, Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe,
-        variable,
+        Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe, variable,
     };
 }
 

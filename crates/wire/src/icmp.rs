@@ -1,40 +1,51 @@
-//! ICMP for IPv4 (RFC 792).
+//! ICMP for IPv4 (RFC 792) and for IPv6 (RFC 4443).
 //!
-//! A message is four bytes (type, code, checksum) and a body whose first four bytes depend on the
-//! type. The checksum has no pseudo-header and is verified when a message is read: nobody has a use
-//! for a broken one. Errors quote the packet they are about;
-//! [`QuotedPacket::parse`](crate::ip::QuotedPacket::parse) reads the quote. Messages of other types
-//! are kept as [`IcmpMessage::Unknown`].
+//! A message is four bytes (type, code, checksum) and a body. With the types known here the body
+//! begins with a word of four bytes, and then come echoed data or a quoted packet. Both versions
+//! say the same with it, so there is one [`IcmpMessage`]. The addresses tell which version it is
+//! read or written for. That decides about the numbers of types and codes, and about the
+//! checksum: only that of ICMPv6 covers a pseudo-header. It is verified when a message is read,
+//! since nobody has a use for a broken one.
+//!
+//! Errors quote the packet they are about; [`QuotedPacket::parse`](crate::ip::QuotedPacket::parse)
+//! reads the quote. Messages of other types, such as those of neighbour discovery, are kept as
+//! [`IcmpMessage::Unknown`].
 
+mod answerable;
 #[cfg(test)]
 mod tests;
+mod version;
 
+pub use answerable::may_answer_with_error;
+
+use crate::Error;
 use crate::checksum::{self, Sum};
-use crate::icmp_parts::{self, Parts, join_halves, split_halves};
-use crate::ip::Protocol;
-use crate::ipv4::Ipv4Header;
-use crate::{Error, Ipv4Packet};
-use core::net::Ipv4Addr;
+use crate::ip::{IpHeader, IpPacket};
+use core::net::{IpAddr, Ipv4Addr};
+use version::Version;
 
-pub(crate) use crate::icmp_parts::CHECKSUM_OFFSET;
+/// The offset of the checksum field, in bytes from the start of the message.
+pub(crate) const CHECKSUM_OFFSET: usize = 2;
+/// The length of the header of every message with a type known here, in bytes.
+const HEADER_LEN: usize = 8;
 
-/// The longest error packet, IP header included (RFC 1812 4.3.2.3).
-pub const MAX_ERROR_LEN: usize = 576;
-
-const ECHO_REPLY: u8 = 0;
-const UNREACHABLE: u8 = 3;
-const REDIRECT: u8 = 5;
-const ECHO_REQUEST: u8 = 8;
-const TIME_EXCEEDED: u8 = 11;
-const PARAMETER_PROBLEM: u8 = 12;
-
-/// The code of *time exceeded* for a packet whose fragments did not all come (RFC 792).
+/// The code of *time exceeded* for a packet whose fragments did not all come (RFC 792; RFC 4443
+/// 3.3).
 pub const REASSEMBLY_TIME: u8 = 1;
+/// ICMPv6's code of a *parameter problem* about an erroneous field (RFC 4443 3.4).
+pub const ERRONEOUS_FIELD: u8 = 0;
+/// ICMPv6's code of a *parameter problem* about a next header that is not recognized (RFC 4443
+/// 3.4).
+pub const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
+/// ICMPv6's code of a *parameter problem* about an option that is not recognized (RFC 4443 3.4).
+pub(crate) const UNRECOGNIZED_OPTION: u8 = 2;
+/// ICMPv6's code of a *parameter problem* about a first fragment without all headers (RFC 7112 5).
+pub const INCOMPLETE_CHAIN: u8 = 3;
 
-/// An ICMP message.
+/// A message of ICMP or ICMPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpMessage<'a> {
-    /// Echo request (type 8).
+    /// Echo request.
     EchoRequest {
         /// Identifies the sender's echo session.
         ident: u16,
@@ -43,7 +54,7 @@ pub enum IcmpMessage<'a> {
         /// Arbitrary data to be sent back.
         data: &'a [u8],
     },
-    /// Echo reply (type 0), with the request's fields.
+    /// Echo reply, with the request's fields.
     EchoReply {
         /// The request's identifier.
         ident: u16,
@@ -52,14 +63,23 @@ pub enum IcmpMessage<'a> {
         /// The request's data.
         data: &'a [u8],
     },
-    /// Destination unreachable (type 3).
+    /// Destination unreachable.
     Unreachable {
         /// Why.
         code: UnreachableCode,
         /// The packet this is about: its IP header and at least eight bytes more.
         quoted: &'a [u8],
     },
-    /// Redirect (type 5). RFC 1122 3.2.2.2 lets a host act on it; it is read so that it can be
+    /// The packet is too big for the next link and may not be fragmented: in ICMP a code of
+    /// *destination unreachable* (*fragmentation needed*), in ICMPv6 a type.
+    PacketTooBig {
+        /// The next link's MTU in bytes; zero from routers older than RFC 1191. ICMP has 16 bits
+        /// for it.
+        mtu: u32,
+        /// The packet this is about.
+        quoted: &'a [u8],
+    },
+    /// Redirect of ICMP. RFC 1122 3.2.2.2 lets a host act on it; it is read so that it can be
     /// reported.
     Redirect {
         /// 0 network, 1 host, 2 network and type of service, 3 host and type of service.
@@ -69,19 +89,21 @@ pub enum IcmpMessage<'a> {
         /// The packet this is about.
         quoted: &'a [u8],
     },
-    /// Time exceeded (type 11).
+    /// Time exceeded.
     TimeExceeded {
         /// 0: the time to live ran out in transit. 1: reassembly took too long.
         code: u8,
         /// The packet this is about.
         quoted: &'a [u8],
     },
-    /// Parameter problem (type 12).
+    /// Parameter problem.
     ParameterProblem {
-        /// 0: `pointer` tells where. 1: a required option is missing (RFC 1122 3.2.2.5).
+        /// ICMP: 0, or 1 for a required option that is missing (RFC 1122 3.2.2.5). ICMPv6: 0
+        /// erroneous field, 1 unrecognized next header, 2 unrecognized option, 3 a first fragment
+        /// without all headers (RFC 7112).
         code: u8,
-        /// The offset of the offending byte in the quoted packet.
-        pointer: u8,
+        /// The offset of the offending byte in the quoted packet. ICMP has 8 bits for it.
+        pointer: u32,
         /// The packet this is about.
         quoted: &'a [u8],
     },
@@ -96,141 +118,67 @@ pub enum IcmpMessage<'a> {
     },
 }
 
-/// Why a destination is unreachable (RFC 792; RFC 1122 3.2.2.1; RFC 1812 5.2.7.1).
+/// Why a destination is unreachable (RFC 792; RFC 1122 3.2.2.1; RFC 1812 5.2.7.1; RFC 4443 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnreachableCode {
-    /// Code 0.
+    /// There is no route to the network.
     Net,
-    /// Code 1.
+    /// The host, or its address.
     Host,
-    /// Code 2: the host has no such transport protocol.
+    /// The host has no such transport protocol (ICMP only).
     Protocol,
-    /// Code 3: nobody listens at the port.
+    /// Nobody listens at the port.
     Port,
-    /// Code 4: the packet is too big for the next link and may not be fragmented.
-    FragmentationNeeded {
-        /// The next link's MTU in bytes; zero from routers older than RFC 1191.
-        next_hop_mtu: u16,
-    },
-    /// Code 5.
+    /// ICMP only.
     SourceRouteFailed,
-    /// Code 9: administratively prohibited.
+    /// The network is administratively prohibited (ICMP only).
     NetProhibited,
-    /// Code 10: administratively prohibited.
+    /// The host is administratively prohibited (ICMP only).
     HostProhibited,
-    /// Code 13: administratively prohibited.
+    /// The communication is administratively prohibited.
     CommunicationProhibited,
+    /// Beyond the scope of the source address (ICMPv6 only).
+    BeyondScope,
     /// Any other code.
     Other(u8),
 }
 
-impl UnreachableCode {
-    fn from_wire(code: u8, next_hop_mtu: u16) -> Self {
-        match code {
-            0 => UnreachableCode::Net,
-            1 => UnreachableCode::Host,
-            2 => UnreachableCode::Protocol,
-            3 => UnreachableCode::Port,
-            4 => UnreachableCode::FragmentationNeeded { next_hop_mtu },
-            5 => UnreachableCode::SourceRouteFailed,
-            9 => UnreachableCode::NetProhibited,
-            10 => UnreachableCode::HostProhibited,
-            13 => UnreachableCode::CommunicationProhibited,
-            other => UnreachableCode::Other(other),
-        }
-    }
-
-    /// The code and the next-hop MTU field as they travel.
-    fn to_wire(self) -> (u8, u16) {
-        match self {
-            UnreachableCode::Net => (0, 0),
-            UnreachableCode::Host => (1, 0),
-            UnreachableCode::Protocol => (2, 0),
-            UnreachableCode::Port => (3, 0),
-            UnreachableCode::FragmentationNeeded { next_hop_mtu } => (4, next_hop_mtu),
-            UnreachableCode::SourceRouteFailed => (5, 0),
-            UnreachableCode::NetProhibited => (9, 0),
-            UnreachableCode::HostProhibited => (10, 0),
-            UnreachableCode::CommunicationProhibited => (13, 0),
-            UnreachableCode::Other(code) => (code, 0),
-        }
-    }
+/// A message in its parts, all but the checksum.
+struct Parts<'a> {
+    kind: u8,
+    code: u8,
+    /// The four bytes behind the checksum, if the type is known.
+    word: Option<[u8; 4]>,
+    rest: &'a [u8],
 }
 
 impl<'a> IcmpMessage<'a> {
-    /// Reads a message: all of `bytes`, an IPv4 packet's payload.
+    /// Reads a message: all of `bytes`, the payload of an IP packet from `src` to `dst`.
     ///
     /// # Errors
     /// [`Error::Truncated`] if the header is incomplete, [`Error::BadChecksum`].
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+    pub fn parse(
+        src: impl Into<IpAddr>,
+        dst: impl Into<IpAddr>,
+        bytes: &'a [u8],
+    ) -> Result<Self, Error> {
+        let (src, dst) = (src.into(), dst.into());
         let (&[kind, code, _, _], body) = bytes.split_first_chunk::<4>().ok_or(Error::Truncated)?;
-        // [RFC792-2-2]
-        if !Sum::of(bytes).is_valid() {
+        let version = Version::of(src);
+        // [RFC792-2-2] [RFC4443-2.3-1] [RFC8200-8.1-3]
+        let intact = match version.is_v4() {
+            true => Sum::of(bytes).is_valid(),
+            false => checksum::verify(src, dst, version.protocol, bytes),
+        };
+        if !intact {
             return Err(Error::BadChecksum);
         }
-        if !matches!(
-            kind,
-            ECHO_REPLY | UNREACHABLE | REDIRECT | ECHO_REQUEST | TIME_EXCEEDED | PARAMETER_PROBLEM
-        ) {
-            return Ok(IcmpMessage::Unknown { kind, code, body });
+        let unknown = IcmpMessage::Unknown { kind, code, body };
+        if !version.knows(kind) {
+            return Ok(unknown);
         }
         let (&word, rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
-        let (high, low) = split_halves(word);
-        Ok(match kind {
-            ECHO_REQUEST if code == 0 => {
-                IcmpMessage::EchoRequest { ident: high, seq: low, data: rest }
-            }
-            ECHO_REPLY if code == 0 => IcmpMessage::EchoReply { ident: high, seq: low, data: rest },
-            UNREACHABLE => IcmpMessage::Unreachable {
-                code: UnreachableCode::from_wire(code, low),
-                quoted: rest,
-            },
-            REDIRECT => {
-                IcmpMessage::Redirect { code, gateway: Ipv4Addr::from_octets(word), quoted: rest }
-            }
-            TIME_EXCEEDED => IcmpMessage::TimeExceeded { code, quoted: rest },
-            PARAMETER_PROBLEM => {
-                IcmpMessage::ParameterProblem { code, pointer: word[0], quoted: rest }
-            }
-            _ => IcmpMessage::Unknown { kind, code, body },
-        })
-    }
-
-    /// [RFC792-2-1]
-    fn parts(&self) -> Parts<'a> {
-        let (kind, code, word, rest) = match *self {
-            IcmpMessage::EchoRequest { ident, seq, data } => {
-                (ECHO_REQUEST, 0, Some(join_halves(ident, seq)), data)
-            }
-            IcmpMessage::EchoReply { ident, seq, data } => {
-                (ECHO_REPLY, 0, Some(join_halves(ident, seq)), data)
-            }
-            IcmpMessage::Unreachable { code, quoted } => {
-                let (code, mtu) = code.to_wire();
-                (UNREACHABLE, code, Some(join_halves(0, mtu)), quoted)
-            }
-            IcmpMessage::Redirect { code, gateway, quoted } => {
-                (REDIRECT, code, Some(gateway.octets()), quoted)
-            }
-            IcmpMessage::TimeExceeded { code, quoted } => {
-                (TIME_EXCEEDED, code, Some([0; 4]), quoted)
-            }
-            IcmpMessage::ParameterProblem { code, pointer, quoted } => {
-                (PARAMETER_PROBLEM, code, Some([pointer, 0, 0, 0]), quoted)
-            }
-            IcmpMessage::Unknown { kind, code, body } => (kind, code, None, body),
-        };
-        Parts { kind, code, word, rest }
-    }
-
-    /// Whether the message is an error (RFC 1122 3.2.2): one that must never be answered with
-    /// another.
-    pub fn is_error(&self) -> bool {
-        const SOURCE_QUENCH: u8 = 4;
-        match *self {
-            IcmpMessage::Unknown { kind, .. } => kind == SOURCE_QUENCH,
-            _ => self.quoted().is_some(),
-        }
+        Ok(version.read(kind, code, word, rest).unwrap_or(unknown))
     }
 
     /// The packet an error is about, as quoted.
@@ -242,6 +190,7 @@ impl<'a> IcmpMessage<'a> {
     fn quoted_mut(&mut self) -> Option<&mut &'a [u8]> {
         match self {
             IcmpMessage::Unreachable { quoted, .. }
+            | IcmpMessage::PacketTooBig { quoted, .. }
             | IcmpMessage::Redirect { quoted, .. }
             | IcmpMessage::TimeExceeded { quoted, .. }
             | IcmpMessage::ParameterProblem { quoted, .. } => Some(quoted),
@@ -253,72 +202,91 @@ impl<'a> IcmpMessage<'a> {
 
     /// The length of the message that [`emit`](Self::emit) writes, in bytes.
     pub fn encoded_len(&self) -> usize {
-        self.parts().len()
+        match *self {
+            IcmpMessage::EchoRequest { data, .. } | IcmpMessage::EchoReply { data, .. } => {
+                HEADER_LEN + data.len()
+            }
+            IcmpMessage::Unknown { body, .. } => 4 + body.len(),
+            _ => HEADER_LEN + self.quoted().map_or(0, <[u8]>::len),
+        }
     }
 
-    /// Writes the message, checksum included, and returns its length.
+    /// Writes the message, with the checksum for a packet from `src` to `dst`, and returns its
+    /// length.
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`].
-    pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
-        let message = self.parts().write(out)?;
-        let checksum = Sum::of(message).checksum();
-        checksum::store(message, CHECKSUM_OFFSET, checksum)?;
+    /// [`Error::BufferTooSmall`]; [`Error::BadVersion`] if this version of IP has no such message.
+    pub fn emit(
+        &self,
+        src: impl Into<IpAddr>,
+        dst: impl Into<IpAddr>,
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
+        let (src, dst) = (src.into(), dst.into());
+        let version = Version::of(src);
+        let message = version.write(self).ok_or(Error::BadVersion)?.emit(out)?;
+        if version.is_v4() {
+            let checksum = Sum::of(message).checksum();
+            checksum::store(message, CHECKSUM_OFFSET, checksum)?;
+        } else {
+            checksum::fill(src, dst, version.protocol, message, CHECKSUM_OFFSET)?;
+        }
         Ok(message.len())
+    }
+
+    /// The message with no more of the quoted packet than an error may have, and without anything
+    /// behind the packet's end.
+    fn fitted(mut self, version: &Version) -> Self {
+        if let Some(quoted) = self.quoted_mut() {
+            let room = version.longest_error - version.ip_header_len - HEADER_LEN;
+            let packet_len = IpPacket::parse(quoted).map_or(quoted.len(), |ip| ip.total_len());
+            *quoted = quoted.get(..packet_len.min(room)).unwrap_or(quoted);
+        }
+        self
     }
 }
 
-/// As much of `offending` as an error sent with an IP header of `ip_header_len` bytes may quote
-/// ([`MAX_ERROR_LEN`]), without anything behind the packet's end.
-fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
-    let packet = Ipv4Packet::parse(offending).ok();
-    let packet_len = packet.map(|packet| packet.header_len() + packet.payload().len());
-    icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ip_header_len)
+impl Parts<'_> {
+    /// Writes the message with a checksum of zero and returns exactly the bytes that it takes.
+    fn emit<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], Error> {
+        let len = 4 + self.word.map_or(0, |word| word.len()) + self.rest.len();
+        let message = out.get_mut(..len).ok_or(Error::BufferTooSmall)?;
+        let (head, mut tail) = message.split_first_chunk_mut().ok_or(Error::BufferTooSmall)?;
+        *head = [self.kind, self.code, 0, 0];
+        if let Some(word) = self.word {
+            let (place, behind) = tail.split_first_chunk_mut().ok_or(Error::BufferTooSmall)?;
+            *place = word;
+            tail = behind;
+        }
+        tail.copy_from_slice(self.rest);
+        Ok(message)
+    }
 }
 
-/// Writes an IPv4 packet with `message`, whose quote is cut to what fits (`quote`), and returns
-/// its length.
+/// The length of the packet that [`emit_packet`] writes, in bytes.
+pub fn packet_len(src: IpAddr, message: &IcmpMessage<'_>) -> usize {
+    let version = Version::of(src);
+    version.ip_header_len + message.fitted(version).encoded_len()
+}
+
+/// Writes an IP packet from `src` to `dst` with `message`, and returns its length.
 ///
-/// The message's quote is best given as the whole offending packet. The header's protocol is set to
-/// ICMP.
+/// The quote of an error is cut to what fits the longest error: 576 bytes in all for IPv4 (RFC
+/// 1812 4.3.2.3), and the minimum MTU for IPv6 (RFC 4443 2.4 (c)). It is best given as the whole
+/// offending packet.
 ///
 /// # Errors
-/// [`Error::BufferTooSmall`], and those of [`Ipv4Header::emit`].
+/// Those of [`IcmpMessage::emit`] and [`IpHeader::emit`].
 pub fn emit_packet(
-    header: &Ipv4Header,
+    src: IpAddr,
+    dst: IpAddr,
     message: &IcmpMessage<'_>,
     out: &mut [u8],
 ) -> Result<usize, Error> {
-    let mut message = *message;
-    if let Some(quoted) = message.quoted_mut() {
-        *quoted = quote(quoted, header.header_len());
-    }
-    let header = Ipv4Header { protocol: Protocol::ICMP, ..*header };
+    let version = Version::of(src);
+    let message = message.fitted(version);
+    let header = IpHeader::new(src, dst, version.protocol);
     let header_len = header.emit(message.encoded_len(), out)?;
-    let len = message.emit(out.get_mut(header_len..).ok_or(Error::BufferTooSmall)?)?;
-    Ok(header_len + len)
-}
-
-/// Whether a packet may be answered with an ICMP error (RFC 1122 3.2.2). It may not if it is
-/// itself an ICMP error, a fragment other than the first, sent to a multicast or broadcast address,
-/// or from an address that is not a single host's.
-///
-/// Directed broadcasts are the caller's to know.
-pub fn may_answer_with_error(packet: &Ipv4Packet<'_>) -> bool {
-    let (src, dst) = (packet.src(), packet.dst());
-    let class_e = |address: Ipv4Addr| address.octets()[0] >= 240;
-    let source_is_one_host = !(src.is_multicast()
-        || class_e(src)
-        || src.octets()[0] == 0
-        || (src.is_loopback() && !dst.is_loopback()));
-    let destination_is_one_host = !(dst.is_multicast() || dst.is_broadcast());
-    let is_later_piece = packet.fragment().is_some_and(|fragment| fragment.offset != 0);
-    source_is_one_host && destination_is_one_host && !is_later_piece && !carries_error(packet)
-}
-
-/// Whether the payload is an ICMP error, or cannot be told not to be one.
-fn carries_error(packet: &Ipv4Packet<'_>) -> bool {
-    const INFORMATIONAL: [u8; 11] = [0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 30];
-    packet.protocol() == Protocol::ICMP
-        && !packet.payload().first().is_some_and(|kind| INFORMATIONAL.contains(kind))
+    let body = out.get_mut(header_len..).ok_or(Error::BufferTooSmall)?;
+    Ok(header_len + message.emit(src, dst, body)?)
 }

@@ -8,7 +8,7 @@
 mod tests;
 
 use crate::checksum::{self, Sum};
-use crate::{Error, Ipv4Packet, Ipv6Packet};
+use crate::{Error, Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet};
 use core::fmt;
 use core::net::IpAddr;
 
@@ -227,6 +227,49 @@ impl<'a> IpPacket<'a> {
     #[inline]
     pub fn pseudo_header(&self, len: u32) -> Sum {
         checksum::pseudo_header(self.src(), self.dst(), self.protocol(), len)
+    }
+}
+
+/// The header of a packet of either version as a value, without options or extension headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpHeader {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address.
+    pub dst: IpAddr,
+    /// The protocol of the payload.
+    pub protocol: Protocol,
+    /// DSCP (upper six bits) and ECN (lower two).
+    pub traffic_class: u8,
+    /// Time to live, or hop limit.
+    pub hop_limit: u8,
+}
+
+impl IpHeader {
+    /// A header with a hop limit of 64 and no traffic class.
+    pub const fn new(src: IpAddr, dst: IpAddr, protocol: Protocol) -> Self {
+        IpHeader { src, dst, protocol, traffic_class: 0, hop_limit: 64 }
+    }
+
+    /// Writes the header of a packet with `payload_len` bytes of payload, and returns its length.
+    ///
+    /// # Errors
+    /// [`Error::BadVersion`] if the addresses are not of one version; otherwise those of
+    /// [`Ipv4Header::emit`] and [`Ipv6Header::emit`].
+    #[inline]
+    pub fn emit(&self, payload_len: usize, out: &mut [u8]) -> Result<usize, Error> {
+        let &IpHeader { protocol, traffic_class, hop_limit, .. } = self;
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let header = Ipv4Header::new(src, dst, protocol);
+                Ipv4Header { traffic_class, ttl: hop_limit, ..header }.emit(payload_len, out)
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                let header = Ipv6Header::new(src, dst, protocol);
+                Ipv6Header { traffic_class, hop_limit, ..header }.emit(payload_len, out)
+            }
+            _ => Err(Error::BadVersion),
+        }
     }
 }
 

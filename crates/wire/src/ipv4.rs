@@ -13,9 +13,9 @@
 //! |                     options (0–40 bytes)                      |
 //! ```
 //!
-//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from.
-//! Neither gives options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who
-//! cares (a source route, say).
+//! [`Ipv4Packet`] reads fields where they lie, those of both versions through
+//! [`IpPacket`](crate::IpPacket); [`Ipv4Header`] is the value to build one from. Neither gives
+//! options a meaning: they are kept.
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +53,7 @@ impl<'a> Ipv4Packet<'a> {
     /// [`Error::BadVersion`], [`Error::BadHeaderLength`] for an IHL below five words,
     /// [`Error::BadLength`] for a total length below the header's.
     #[inline]
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let packet = Self::parse_header(bytes)?;
         let total_len = usize::from(u16::from_be_bytes([packet.fixed[2], packet.fixed[3]]));
         let payload_len = total_len.checked_sub(packet.header_len()).ok_or(Error::BadLength)?;
@@ -88,46 +88,46 @@ impl<'a> Ipv4Packet<'a> {
 
     /// Source address.
     #[inline]
-    pub fn src(&self) -> Ipv4Addr {
+    pub(crate) fn src(&self) -> Ipv4Addr {
         let &[.., a, b, c, d, _, _, _, _] = self.fixed;
         Ipv4Addr::new(a, b, c, d)
     }
 
     /// Destination address.
     #[inline]
-    pub fn dst(&self) -> Ipv4Addr {
+    pub(crate) fn dst(&self) -> Ipv4Addr {
         let &[.., a, b, c, d] = self.fixed;
         Ipv4Addr::new(a, b, c, d)
     }
 
     /// The protocol of the payload.
     #[inline]
-    pub fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         Protocol(self.fixed[9])
     }
 
     /// The bytes behind the header, up to the packet's end.
     /// [RFC1122-3.2.1.8-3] [RFC1122-3.2.1.8-6]
     #[inline]
-    pub fn payload(&self) -> &'a [u8] {
+    pub(crate) fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
     /// The header's length in bytes, options included.
     #[inline]
-    pub fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.len()
     }
 
     /// Time to live.
     #[inline]
-    pub fn ttl(&self) -> u8 {
+    pub(crate) fn ttl(&self) -> u8 {
         self.fixed[8]
     }
 
     /// DSCP (upper six bits) and ECN (lower two).
     #[inline]
-    pub fn traffic_class(&self) -> u8 {
+    pub(crate) fn traffic_class(&self) -> u8 {
         self.fixed[1]
     }
 
@@ -150,19 +150,6 @@ impl<'a> Ipv4Packet<'a> {
         let offset = (field & OFFSET_MASK) * 8;
         let more = field & MORE_FRAGMENTS != 0;
         (more || offset != 0).then(|| Fragment { id: self.id().into(), offset, more })
-    }
-
-    /// The options' bytes as received, padding included.
-    #[inline]
-    pub fn raw_options(&self) -> &'a [u8] {
-        self.options
-    }
-
-    /// The options in the order received, up to the end of the list or the first one of illegal
-    /// length.
-    #[inline]
-    pub fn options(&self) -> Ipv4OptionIter<'a> {
-        Ipv4OptionIter { rest: self.options }
     }
 
     /// Whether the header checksum is right. A host must silently discard the packet if not (RFC
@@ -240,12 +227,6 @@ impl Ipv4Header {
         }
     }
 
-    /// The header's length in bytes, options included.
-    #[inline]
-    pub(crate) fn header_len(&self) -> usize {
-        MIN_HEADER_LEN + self.options.as_slice().len()
-    }
-
     /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and
     /// returns its length.
     ///
@@ -314,42 +295,5 @@ impl Ipv4Options {
     #[inline]
     fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
-    }
-}
-
-/// An IPv4 option (RFC 791 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv4Option<'a> {
-    /// The option's type byte: copied flag, class and number.
-    pub(crate) kind: u8,
-    /// The data behind type and length.
-    pub(crate) data: &'a [u8],
-}
-
-/// The options of an IPv4 header; padding is left out.
-#[derive(Clone, Debug)]
-pub struct Ipv4OptionIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Ipv4OptionIter<'a> {
-    type Item = Ipv4Option<'a>;
-
-    fn next(&mut self) -> Option<Ipv4Option<'a>> {
-        const END_OF_LIST: u8 = 0;
-        const NOP: u8 = 1;
-        loop {
-            let bytes = core::mem::take(&mut self.rest);
-            match *bytes {
-                [NOP, ref rest @ ..] => self.rest = rest,
-                [] | [END_OF_LIST, ..] | [_] => return None,
-                [kind, len, ref rest @ ..] => {
-                    let data_len = usize::from(len).checked_sub(2)?;
-                    let (data, rest) = rest.split_at_checked(data_len)?;
-                    self.rest = rest;
-                    return Some(Ipv4Option { kind, data });
-                }
-            }
-        }
     }
 }

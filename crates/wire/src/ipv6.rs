@@ -20,14 +20,12 @@ mod extensions;
 #[cfg(test)]
 mod tests;
 
-pub use extensions::{
-    ExtensionHeader, ExtensionHeaderIter, ExtensionProblem, FragmentHeader, MAX_EXTENSION_HEADERS,
-};
+pub use extensions::{ExtensionProblem, FragmentHeader, MAX_EXTENSION_HEADERS};
 
 use crate::Error;
 use crate::ip::{Protocol, QuotedPacket};
 use core::net::Ipv6Addr;
-use extensions::Walk;
+use extensions::{ExtensionHeaderIter, Walk};
 
 /// The fixed header's length in bytes.
 pub const HEADER_LEN: usize = 40;
@@ -50,7 +48,7 @@ impl<'a> Ipv6Packet<'a> {
     /// header longer than the packet), [`Error::BadVersion`],
     /// [`Error::TooManyExtensionHeaders`].
     #[inline]
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(Error::Truncated)?;
         let payload_len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
         Self::read(fixed, rest.get(..payload_len).ok_or(Error::Truncated)?)
@@ -81,20 +79,20 @@ impl<'a> Ipv6Packet<'a> {
 
     /// Source address.
     #[inline]
-    pub fn src(&self) -> Ipv6Addr {
+    pub(crate) fn src(&self) -> Ipv6Addr {
         let (_, addresses) = self.fixed.split_at(8);
         addresses.first_chunk::<16>().map_or(Ipv6Addr::UNSPECIFIED, |a| Ipv6Addr::from(*a))
     }
 
     /// Destination address.
     #[inline]
-    pub fn dst(&self) -> Ipv6Addr {
+    pub(crate) fn dst(&self) -> Ipv6Addr {
         self.fixed.last_chunk::<16>().map_or(Ipv6Addr::UNSPECIFIED, |a| Ipv6Addr::from(*a))
     }
 
     /// The protocol of the payload: the upper-layer protocol, or a header type that is not followed.
     #[inline]
-    pub fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         self.walk.protocol
     }
 
@@ -107,25 +105,25 @@ impl<'a> Ipv6Packet<'a> {
 
     /// The bytes behind all extension headers, up to the packet's end.
     #[inline]
-    pub fn payload(&self) -> &'a [u8] {
+    pub(crate) fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
     /// The length of the fixed header and all extension headers, in bytes.
     #[inline]
-    pub fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         HEADER_LEN + self.extensions.len()
     }
 
     /// Hop limit.
     #[inline]
-    pub fn hop_limit(&self) -> u8 {
+    pub(crate) fn hop_limit(&self) -> u8 {
         self.fixed[7]
     }
 
     /// DSCP (upper six bits) and ECN (lower two).
     #[inline]
-    pub fn traffic_class(&self) -> u8 {
+    pub(crate) fn traffic_class(&self) -> u8 {
         self.fixed[0] << 4 | self.fixed[1] >> 4
     }
 
@@ -156,14 +154,8 @@ impl<'a> Ipv6Packet<'a> {
     }
 
     /// The extension headers that were walked, in order.
-    pub fn extension_headers(&self) -> ExtensionHeaderIter<'a> {
+    pub(crate) fn extension_headers(&self) -> ExtensionHeaderIter<'a> {
         ExtensionHeaderIter::new(Protocol(self.fixed[6]), self.extensions)
-    }
-
-    /// The bytes of the extension headers that were walked.
-    #[inline]
-    pub fn raw_extension_headers(&self) -> &'a [u8] {
-        self.extensions
     }
 
     /// The upper-layer protocol that the chain of headers leads to, and the bytes there are of it.

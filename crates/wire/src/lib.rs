@@ -7,8 +7,8 @@
 //!
 //! | to do | see |
 //! |---|---|
-//! | read a packet of either IP version | [`IpPacket`], then [`TcpPacket`], [`UdpPacket`], [`IcmpMessage`], [`Icmpv6Message`] |
-//! | write one | [`Ipv4Header`], [`Ipv6Header`], [`TcpHeader`], [`UdpHeader`] |
+//! | read a packet of either IP version | [`IpPacket`], then [`TcpPacket`], [`UdpPacket`], [`IcmpMessage`] |
+//! | write one | [`IpHeader`], or [`Ipv4Header`] and [`Ipv6Header`]; [`TcpHeader`], [`UdpHeader`] |
 //! | compute, verify or adjust a checksum | [`checksum`] |
 //! | leave checksum or segmentation to the device, or do them for it | [`offload`] |
 //!
@@ -34,14 +34,14 @@
 //! );
 //!
 //! // The same packet again, from the values.
-//! let IpPacket::V4(packet) = packet else { unreachable!("the version is 4") };
+//! let IpPacket::V4(v4) = packet else { unreachable!("the version is 4") };
 //! let mut sent = [0; 48];
 //! let tcp_len = segment.header().header_len() + segment.payload().len();
-//! let ip_len = packet.header().emit(tcp_len, &mut sent)?;
+//! let ip_len = v4.header().emit(tcp_len, &mut sent)?;
 //! segment.header().emit(&mut sent[ip_len..])?;
 //! checksum::fill(
-//!     packet.src().into(),
-//!     packet.dst().into(),
+//!     packet.src(),
+//!     packet.dst(),
 //!     Protocol::TCP,
 //!     &mut sent[ip_len..],
 //!     tcp::CHECKSUM_OFFSET,
@@ -58,8 +58,6 @@ extern crate std;
 pub mod checksum;
 mod error;
 pub mod icmp;
-mod icmp_parts;
-pub mod icmpv6;
 pub mod ip;
 mod ipv4;
 pub mod ipv6;
@@ -71,10 +69,8 @@ pub mod udp;
 pub use checksum::Sum;
 pub use error::Error;
 pub use icmp::IcmpMessage;
-pub use icmpv6::Icmpv6Message;
-pub use ip::{Ecn, Fragment, IpPacket, Protocol, QuotedPacket};
-
-pub use ipv4::{Ipv4Header, Ipv4Option, Ipv4OptionIter, Ipv4Options, Ipv4Packet};
+pub use ip::{Ecn, Fragment, IpHeader, IpPacket, Protocol, QuotedPacket};
+pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use seq::Seq;
 pub use tcp::{

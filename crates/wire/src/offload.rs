@@ -17,7 +17,7 @@ pub use virtio::VirtioNetHdr;
 
 use crate::checksum::{self, Sum};
 use crate::ip::{IpPacket, Protocol};
-use crate::{Error, icmpv6, tcp, udp};
+use crate::{Error, icmp, tcp, udp};
 
 /// The state of the transport checksum in a packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -123,7 +123,7 @@ fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
         (Protocol::TCP, _) => Some(tcp::CHECKSUM_OFFSET),
         (Protocol::UDP, IpPacket::V4(ip)) if ip.payload().get(6..8) == Some(&[0, 0]) => None,
         (Protocol::UDP, _) => Some(udp::CHECKSUM_OFFSET),
-        (Protocol::ICMPV6, _) => Some(icmpv6::CHECKSUM_OFFSET),
+        (Protocol::ICMPV6, _) => Some(icmp::CHECKSUM_OFFSET),
         _ => None,
     }
 }

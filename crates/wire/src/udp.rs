@@ -19,8 +19,12 @@ pub const CHECKSUM_OFFSET: usize = 6;
 
 /// A received UDP datagram whose length has been checked.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct UdpPacket<'a> {
-    header: UdpHeader,
+    /// The ports.
+    pub header: UdpHeader,
+    /// The bytes behind the header.
+    pub payload: &'a [u8],
     checksum: u16,
     /// Header and payload.
     datagram: &'a [u8],
@@ -42,24 +46,16 @@ impl<'a> UdpPacket<'a> {
         if len < HEADER_LEN {
             return Err(Error::BadLength);
         }
+        let datagram = bytes.get(..len).ok_or(Error::Truncated)?;
         Ok(UdpPacket {
             header: UdpHeader {
                 src_port: u16::from_be_bytes([s0, s1]),
                 dst_port: u16::from_be_bytes([d0, d1]),
             },
             checksum: u16::from_be_bytes([c0, c1]),
-            datagram: bytes.get(..len).ok_or(Error::Truncated)?,
+            payload: datagram.get(HEADER_LEN..).unwrap_or_default(),
+            datagram,
         })
-    }
-
-    /// The ports.
-    pub fn header(&self) -> UdpHeader {
-        self.header
-    }
-
-    /// The bytes behind the header.
-    pub fn payload(&self) -> &'a [u8] {
-        self.datagram.get(HEADER_LEN..).unwrap_or_default()
     }
 
     /// Whether the checksum is right, or absent where that is allowed.

@@ -1,7 +1,7 @@
 //! Attacks of a process with a device on others. Each attack is followed by a packet that is allowed: when that has come, nothing else may
 //! have.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -129,12 +129,12 @@ fn only_tcp_packets_leave() {
     let good = tcp(mine(), theirs(), ACK, &[7; 64]);
     attack.assert_dropped("not-tcp", |tun| {
         write(tun, &packets::udp(mine(), theirs(), b"dns?")).unwrap();
-        let [host, peer] = [HOST4, PEER4].map(|text| text.parse().unwrap());
+        let [host, peer] = [HOST4, PEER4].map(|text| text.parse::<IpAddr>().unwrap());
         let error = transom_wire::IcmpMessage::Unreachable {
             code: transom_wire::icmp::UnreachableCode::Host,
             quoted: &good,
         };
-        write(tun, &packets::icmp4(host, peer, &error)).unwrap();
+        write(tun, &packets::icmp(host, peer, &error)).unwrap();
         for protocol in [2u8, 4, 41, 47, 50, 89, 132, 255] {
             let mut other = good.clone();
             other[9] = protocol;

@@ -1,6 +1,6 @@
 //! Packets for a lent port come to its process, and nobody else's do.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::support::frames::{self, ACK, SYN};
 use crate::support::{
@@ -116,9 +116,9 @@ fn icmp_errors_and_fragments_go_to_the_process_with_the_port() {
     }
     // And in IPv6.
     let about = frames::tcp(at(HOST6, 8001), at(PEER6, 9), ACK, &[0; 100]);
-    let message = transom_wire::Icmpv6Message::PacketTooBig { mtu: 1300, quoted: &about };
-    let error =
-        transom_testkit::packets::icmp6(PEER6.parse().unwrap(), HOST6.parse().unwrap(), &message);
+    let message = transom_wire::IcmpMessage::PacketTooBig { mtu: 1300, quoted: &about };
+    let [peer, host] = [PEER6, HOST6].map(|text| text.parse::<IpAddr>().unwrap());
+    let error = transom_testkit::packets::icmp(peer, host, &message);
     tap.send(&error);
     frames::until(tun, &error);
 

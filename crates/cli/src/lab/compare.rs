@@ -9,8 +9,7 @@ use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
 use transom_device::own_file;
 use transom_lab::results::{Store, StoredRun};
-use transom_report::flent::{Test, compared};
-use transom_report::overview;
+use transom_report::{FlentTest, compared_tests, two_sweeps};
 
 use crate::output;
 
@@ -50,11 +49,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let data = if is_sweep(&first) && is_sweep(&second) {
         let stores = [Store::open(&first)?, Store::open(&second)?];
-        let data = overview::of_stores([&names[0], &names[1]], [&stores[0], &stores[1]])?;
+        let data = two_sweeps([&names[0], &names[1]], [&stores[0], &stores[1]])?;
         data.context("no run in them is finished")?
     } else {
         let [one, other] = names;
-        compared(&[(one, test(&first)?), (other, test(&second)?)])
+        compared_tests(&[(one, test(&first)?), (other, test(&second)?)])
     };
     output::file(&page, transom_report::render(&data))?;
     output::line(format_args!("The page is {}.", page.display()))?;
@@ -72,13 +71,13 @@ fn is_sweep(path: &Path) -> bool {
 }
 
 /// The course of a run, or of a file of flent.
-fn test(path: &Path) -> anyhow::Result<Test> {
+fn test(path: &Path) -> anyhow::Result<FlentTest> {
     if is_sweep(path) {
         bail!("{} has several runs, and the other is one: name one of its runs", path.display());
     }
     if path.is_dir() {
         let run = StoredRun::open(path)?;
-        return Ok(Test::of_run(&run.scenario()?, &run.observations()?));
+        return Ok(FlentTest::of_run(&run.scenario()?, &run.observations()?));
     }
     let shown = path.display();
     let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
@@ -91,5 +90,5 @@ fn test(path: &Path) -> anyhow::Result<Test> {
     };
     read.with_context(|| format!("cannot read {shown}"))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{shown} is no text"))?;
-    Test::read(&text).with_context(|| shown.to_string())
+    FlentTest::read(&text).with_context(|| shown.to_string())
 }

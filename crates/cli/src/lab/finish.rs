@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use transom_lab::results::{Found, Line, Plan, PlannedRun, Store, StoredRun, Summary};
 use transom_lab::run::Observations;
 use transom_lab::scenario::Resolved;
-use transom_report::{self as report, INDEX, REPORT, ReportData, overview};
+use transom_report::{self as report, INDEX, REPORT, ReportData};
 
 use super::interruption::Interruption;
 use super::live::Live;
@@ -69,8 +69,8 @@ pub(super) fn page(
     seen: &Observations,
     png: bool,
 ) -> anyhow::Result<ReportData> {
-    let data = transom_report::run::stored(plan, stored, scenario, seen)
-        .context("cannot read emulation.json")?;
+    let data =
+        report::stored_run(plan, stored, scenario, seen).context("cannot read emulation.json")?;
     write(stored.directory(), REPORT, &data, png)?;
     Ok(data)
 }
@@ -82,7 +82,7 @@ pub(super) fn index(store: &Store, png: bool, over: Option<&str>) -> anyhow::Res
     if single {
         return Ok(false);
     }
-    let Some(data) = overview::of_store(store, over)? else { return Ok(false) };
+    let Some(data) = report::sweep(store, over)? else { return Ok(false) };
     write(store.directory(), INDEX, &data, png)?;
     Ok(true)
 }

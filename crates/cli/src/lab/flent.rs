@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use transom_device::own_file;
 use transom_lab::results::StoredRun;
-use transom_report::flent::Test;
+use transom_report::FlentTest;
 
 use crate::output;
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     own_file::check_output(&args.output)?;
     let run = StoredRun::open(&args.run)?;
-    let test = Test::of_run(&run.scenario()?, &run.observations()?);
+    let test = FlentTest::of_run(&run.scenario()?, &run.observations()?);
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(test.json(transom_lab::VERSION).as_bytes())?;
     output::file(&args.output, packed.finish()?)?;

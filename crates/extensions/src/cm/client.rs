@@ -27,7 +27,7 @@ impl Client {
     }
 
     /// When it takes samples.
-    pub fn polling(self, poll: Poll) -> Self {
+    pub(crate) fn polling(self, poll: Poll) -> Self {
         Client { poll, ..self }
     }
 

@@ -316,7 +316,7 @@ mod tests {
     /// Ten packets, twenty, a loss halves them, and then one more for each round trip.
     #[test]
     fn a_window_by_hand() {
-        let mut stream = Manager::new().open("a", 1, 1000);
+        let mut stream = Manager::default().open("a", 1, 1000);
         assert_eq!(stream.query(NOW), None);
         assert_eq!(send_all(&mut stream, NOW), 10_000);
         assert!(!stream.may_send(NOW, 1));
@@ -350,7 +350,7 @@ mod tests {
     /// Both are busy: 10 000 each, in three parts.
     #[test]
     fn streams_share_by_weight_and_change_over() {
-        let manager = Manager::new();
+        let manager = Manager::default();
         let (mut one, mut two) = (manager.open("a", 1, 1000), manager.open("a", 2, 1000));
         one.request(NOW, 100);
         two.request(NOW, 100);
@@ -369,7 +369,7 @@ mod tests {
     /// A grant that is not used, or given back, is room again; one packet may be out in any case.
     #[test]
     fn grants_expire() {
-        let mut stream = Manager::new().open("a", 1, 6000);
+        let mut stream = Manager::default().open("a", 1, 6000);
         assert_eq!(stream.allowed(NOW), 14_600);
         stream.request(NOW, 5);
         let grant = stream.poll_grant(NOW).unwrap();
@@ -383,7 +383,7 @@ mod tests {
     /// Told at first, and when the rate has fallen below half: with a window of 10 000 bytes, 5000, and 2500.
     #[test]
     fn changes_are_told_beyond_thresholds() {
-        let mut stream = Manager::new().open("a", 1, 1000);
+        let mut stream = Manager::default().open("a", 1, 1000);
         let half = Fraction::from_millionths(500_000);
         let twice = Fraction::from_millionths(2_000_000);
         let thresholds =

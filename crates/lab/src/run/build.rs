@@ -123,7 +123,7 @@ pub(crate) fn build_with(
     let mut logged = Vec::new();
     let commenting = scenario.commenting();
     for (name, host) in &scenario.hosts {
-        let macroflows = Manager::new();
+        let macroflows = Manager::default();
         let (node, outside) = match (host.kind, kernel) {
             (HostKind::Kernel, KernelHosts::Refused) => {
                 return Err(RunError::NeedsEmulation(name.clone()));

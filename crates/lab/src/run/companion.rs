@@ -18,7 +18,7 @@ pub(super) fn companions(scenario: &Resolved) -> BTreeMap<Name, Companion> {
         Traffic::Companion(companion) => Some(companion.beside.clone()),
         _ => None,
     });
-    beside.map(|name| (name, Companion::new())).collect()
+    beside.map(|name| (name, Companion::default())).collect()
 }
 
 /// The extension that publishes a connection's rate for its companions.

@@ -26,7 +26,7 @@ impl Extensions {
         let choices = stack_sharing(&self.text, manager).unwrap_or_default();
         choices
             .into_iter()
-            .map(|choice| choice.wrapped(|make| Box::new(Guarded::made(make))))
+            .map(|choice| choice.wrapped(|make| Box::new(Guarded::against_panics(make))))
             .collect()
     }
 }

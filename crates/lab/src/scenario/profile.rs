@@ -93,7 +93,7 @@ impl ProfileOptions {
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.
     pub fn profile(&self) -> Result<Profile, ComposeError> {
-        self.profile_sharing(&Manager::new())
+        self.profile_sharing(&Manager::default())
     }
 
     /// The profile, with connections that share macroflows with those of other profiles of the same `manager`

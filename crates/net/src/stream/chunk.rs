@@ -1,14 +1,11 @@
 //! Reading where the data lies: the receive queue's own memory, lent to the reader.
 
-use super::TcpStream;
-use super::polling::Direction;
-use crate::engine::Channel;
+use super::{TcpStream, end_after_error};
 use crate::stack::Shared;
-use crate::tasks::Slot;
 use std::io::{self, BufRead, Read};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use transom_tcp::time::Instant;
 use transom_tcp::{Connection, Taken};
 
@@ -73,11 +70,8 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Read::read`].
     pub fn read_chunk(&self) -> io::Result<Option<Chunk>> {
-        let id = self.socket.id;
-        let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            Ok(inner.host.with_connection(id, now, |connection| connection.read_taken(now))??)
-        });
-        Ok(self.chunk(end_after_error(result)?))
+        let result = self.reading(|connection, now| connection.read_taken(now));
+        Ok(self.chunk(end_after_error(result, None)?))
     }
 
     /// Takes what has arrived, for as long as the next of it lies in one piece of `least` bytes or more, and until `most` bytes are reached. It never waits.
@@ -90,7 +84,7 @@ impl TcpStream {
                     return None;
                 }
                 let piece = connection.read_taken(now).ok()??;
-                taken += piece.len();
+                taken += piece.bytes().len();
                 self.chunk(Some(piece))
             };
             chunks.extend(std::iter::from_fn(next));
@@ -104,20 +98,8 @@ impl TcpStream {
     /// # Errors
     /// As [`TcpStream::poll_read`].
     pub fn poll_read_chunk(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Chunk>>> {
-        let id = self.socket.id;
-        let polled = self.poll_at(Direction::Read, Slot::OWN, context, |inner, now| {
-            Ok(inner.host.with_connection(id, now, |connection| connection.read_taken(now))??)
-        });
-        let taken = end_after_error(ready!(polled))?;
-        Poll::Ready(Ok(self.chunk(taken)))
-    }
-}
-
-/// After an error has been reported, reading finds the end of the stream.
-fn end_after_error<T>(result: io::Result<Option<T>>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-        other => other,
+        let polled = self.poll_reading(context, None, |connection, now| connection.read_taken(now));
+        polled.map_ok(|taken| self.chunk(taken))
     }
 }
 

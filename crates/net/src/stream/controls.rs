@@ -1,6 +1,7 @@
 //! Settings that shape segments and wake-ups. If Linux has the same option, it is named here, and the behaviour is that of Linux.
 
 use super::TcpStream;
+use super::transfer::write_each;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 use transom_tcp::{PathMtuDiscovery, Setting, WriteOptions};
@@ -13,7 +14,8 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Write::write`].
     pub fn write_with(&self, bytes: &[u8], options: WriteOptions) -> io::Result<usize> {
-        self.write_buffers(&[IoSlice::new(bytes)], options)
+        let buffers = [IoSlice::new(bytes)];
+        self.writing(|connection, now| write_each(connection, now, &buffers, options))
     }
 
     /// Sends only full segments; a partial one waits for more data, for 200 ms at most (`TCP_CORK`). Uncorking sends it.

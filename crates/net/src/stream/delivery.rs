@@ -5,7 +5,6 @@
 //! writing.
 
 use super::TcpStream;
-use crate::engine::Channel;
 use std::io;
 use transom_tcp::{Adu, Piece};
 
@@ -17,10 +16,7 @@ impl TcpStream {
     /// [`io::ErrorKind::Unsupported`] on a connection of data units, [`io::ErrorKind::WouldBlock`] when the timeout is over or the
     /// stream is non-blocking, otherwise what ended the connection.
     pub fn read_unordered(&self, buffer: &mut [u8]) -> io::Result<Piece> {
-        let id = self.socket.id;
-        self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            inner.host.read_unordered(id, now, buffer)
-        })
+        self.reading(|connection, now| connection.read_unordered(now, buffer))
     }
 
     /// Receives a data unit, into `unit` instead of what is there: see
@@ -30,10 +26,7 @@ impl TcpStream {
     /// [`io::ErrorKind::Unsupported`] on a connection without data units, [`io::ErrorKind::WouldBlock`] when the timeout is over or the
     /// stream is non-blocking, otherwise what ended the connection.
     pub fn recv_adu(&self, unit: &mut Vec<u8>) -> io::Result<Adu> {
-        let id = self.socket.id;
-        self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            inner.host.recv_adu(id, now, unit)
-        })
+        self.reading(|connection, now| connection.recv_adu(now, unit))
     }
 
     /// Sends a data unit, whole or not at all: see [`Connection::send_adu`](transom_tcp::Connection::send_adu). Waits
@@ -44,12 +37,10 @@ impl TcpStream {
     /// units, [`io::ErrorKind::WouldBlock`] when the timeout is over or the stream is non-blocking, otherwise what ended the
     /// connection.
     pub fn send_adu(&self, unit: &[u8]) -> io::Result<()> {
-        let id = self.socket.id;
-        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
-            inner.host.send_adu(id, now, unit)?;
-            inner.roles.written_since_poll += unit.len();
-            Ok(())
-        })
+        let send = self.writing(|connection, now| {
+            connection.send_adu(now, unit)?;
+            Ok(unit.len())
+        });
+        send.map(drop)
     }
 }

@@ -3,9 +3,7 @@
 use super::TcpStream;
 use super::file_memory::PIECE;
 use super::polling::Direction;
-use crate::engine::{Channel, Inner};
 use crate::error::socket_error;
-use crate::tasks::Slot;
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,8 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use transom_stack::SocketError;
-use transom_tcp::Connection;
 use transom_tcp::time::Instant;
+use transom_tcp::{Connection, WriteError};
 
 impl TcpStream {
     /// Writes from the front of `bytes`, and keeps that memory until it is acknowledged instead of a copy. Takes it out of `bytes`, and says how much
@@ -27,10 +25,7 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Write::write`].
     pub fn write_owned(&self, bytes: &mut Bytes) -> io::Result<usize> {
-        let channel = Channel::Writable(self.socket.id);
-        self.repeat(channel, &self.socket.write_timeout, |inner, now| {
-            self.write_owned_now(inner, now, bytes)
-        })
+        self.writing(|connection, now| connection.write_owned(now, bytes))
     }
 
     /// Writes the pieces one behind the other, as far as there is room for now, and takes what was written out of `pieces`. Only then segments leave, so that
@@ -66,24 +61,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         bytes: &mut Bytes,
     ) -> Poll<io::Result<usize>> {
-        self.poll_at(Direction::Write, Slot::OWN, context, |inner, now| {
-            self.write_owned_now(inner, now, bytes)
-        })
-    }
-
-    fn write_owned_now(
-        &self,
-        inner: &mut Inner,
-        now: Instant,
-        bytes: &mut Bytes,
-    ) -> Result<usize, SocketError> {
-        let now = self.socket.shared.runtime.poll_for_acks(inner, now);
-        let id = self.socket.id;
-        let written = inner
-            .host
-            .with_connection(id, now, |connection| connection.write_owned(now, bytes))??;
-        inner.roles.written_since_poll += written;
-        Ok(written)
+        self.poll_writing(context, |connection, now| connection.write_owned(now, bytes))
     }
 
     /// Writes `length` bytes of a file from `offset` on, or up to its end. Returns how many were written. They are read once, and
@@ -116,8 +94,7 @@ impl TcpStream {
     /// Writes one piece; zero at the end of the file. No more is read than there is room for. A whole block becomes part of the send buffer, and less
     /// than that is copied: it would keep a whole block from others, and count as little.
     fn send_piece(&self, file: &File, offset: u64, piece: usize) -> io::Result<usize> {
-        let channel = Channel::Writable(self.socket.id);
-        let room = self.repeat(channel, &self.socket.write_timeout, |inner, now| {
+        let room = self.repeat(Direction::Write, |inner, now| {
             let now = self.socket.shared.runtime.poll_for_acks(inner, now);
             let ask = |connection: &mut Connection| connection.writable_block();
             Ok(inner.host.with_connection(self.socket.id, now, ask)??)
@@ -134,10 +111,7 @@ impl TcpStream {
         })?;
         let mut written = 0;
         while !bytes.is_empty() {
-            let outcome = self.repeat(channel, &self.socket.write_timeout, |inner, now| {
-                self.write_block_now(inner, now, &mut bytes)
-            });
-            match outcome {
+            match self.writing(|connection, now| write_block(connection, now, &mut bytes)) {
                 Ok(n) => written += n,
                 Err(_) if written > 0 => break,
                 Err(error) => return Err(error),
@@ -145,23 +119,18 @@ impl TcpStream {
         }
         Ok(written)
     }
+}
 
-    /// Keeps a whole block, and copies less than that.
-    fn write_block_now(
-        &self,
-        inner: &mut Inner,
-        now: Instant,
-        bytes: &mut Bytes,
-    ) -> Result<usize, SocketError> {
-        let written = inner.host.with_connection(self.socket.id, now, |connection| {
-            if bytes.len() == PIECE && connection.writable_block()? == PIECE {
-                return connection.write_owned(now, bytes);
-            }
-            let written = connection.write(now, bytes)?;
-            bytes.advance(written);
-            Ok(written)
-        })??;
-        inner.roles.written_since_poll += written;
-        Ok(written)
+/// Keeps a whole block, and copies less than that.
+fn write_block(
+    connection: &mut Connection,
+    now: Instant,
+    bytes: &mut Bytes,
+) -> Result<usize, WriteError> {
+    if bytes.len() == PIECE && connection.writable_block()? == PIECE {
+        return connection.write_owned(now, bytes);
     }
+    let written = connection.write(now, bytes)?;
+    bytes.advance(written);
+    Ok(written)
 }

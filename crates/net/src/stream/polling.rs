@@ -10,7 +10,8 @@
 //! A waker is called by any thread of the program or the stack. It must not wait long, and must not panic. It may call the stack.
 
 use super::TcpStream;
-use super::{end_of_stream_after_error, settled};
+use super::transfer::write_each;
+use super::{end_after_error, settled};
 use crate::engine::{Channel, Inner};
 use crate::tasks::Slot;
 use std::future::Future;
@@ -19,7 +20,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use transom_stack::SocketError;
 use transom_tcp::time::Instant;
-use transom_tcp::{Connection, ReadError, WriteOptions};
+use transom_tcp::{Connection, ReadError, WriteError, WriteOptions};
 
 /// A direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +32,7 @@ pub enum Direction {
 }
 
 impl TcpStream {
-    fn channel(&self, direction: Direction) -> Channel {
+    pub(super) fn channel(&self, direction: Direction) -> Channel {
         match direction {
             Direction::Read => Channel::Readable(self.socket.id),
             Direction::Write => Channel::Writable(self.socket.id),
@@ -39,16 +40,15 @@ impl TcpStream {
     }
 
     /// Tries `attempt` until it does not say "would block".
-    pub(super) fn poll_at<T>(
+    fn poll_at<T>(
         &self,
         direction: Direction,
-        slot: Slot,
         context: &mut Context<'_>,
         mut attempt: impl FnMut(&mut Inner, Instant) -> Result<T, SocketError>,
     ) -> Poll<io::Result<T>> {
         let id = self.socket.id;
         let runtime = &self.socket.shared.runtime;
-        let polled = runtime.poll(self.channel(direction), slot, context, |inner, now| {
+        let polled = runtime.poll(self.channel(direction), Slot::OWN, context, |inner, now| {
             let result = attempt(inner, now);
             inner.update_readiness(id);
             settled(inner, result)
@@ -56,16 +56,25 @@ impl TcpStream {
         polled.map(|outcome| self.report(Some(outcome)))
     }
 
-    fn poll_reading(
+    /// Takes something out of the connection; `end` after an error that was reported.
+    pub(super) fn poll_reading<T>(
         &self,
         context: &mut Context<'_>,
-        mut take: impl FnMut(&mut Connection, Instant) -> Result<usize, ReadError>,
+        end: T,
+        mut take: impl FnMut(&mut Connection, Instant) -> Result<T, ReadError>,
+    ) -> Poll<io::Result<T>> {
+        let polled = self
+            .poll_at(Direction::Read, context, |inner, now| self.take_now(inner, now, &mut take));
+        polled.map(|result| end_after_error(result, end))
+    }
+
+    /// Gives something to the connection.
+    pub(super) fn poll_writing(
+        &self,
+        context: &mut Context<'_>,
+        mut put: impl FnMut(&mut Connection, Instant) -> Result<usize, WriteError>,
     ) -> Poll<io::Result<usize>> {
-        let id = self.socket.id;
-        let polled = self.poll_at(Direction::Read, Slot::OWN, context, |inner, now| {
-            Ok(inner.host.with_connection(id, now, |connection| take(connection, now))??)
-        });
-        polled.map(end_of_stream_after_error)
+        self.poll_at(Direction::Write, context, |inner, now| self.put_now(inner, now, &mut put))
     }
 
     /// Reads as [`io::Read::read`] does, or has the task woken when there is something to read.
@@ -77,7 +86,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_reading(context, |connection, now| connection.read(now, buffer))
+        self.poll_reading(context, 0, |connection, now| connection.read(now, buffer))
     }
 
     /// Reads without taking the data out of the stream.
@@ -89,7 +98,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_reading(context, |connection, _| connection.peek(buffer))
+        self.poll_reading(context, 0, |connection, _| connection.peek(buffer))
     }
 
     /// Writes as [`io::Write::write`] does, or has the task woken when there is room.
@@ -109,9 +118,8 @@ impl TcpStream {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_at(Direction::Write, Slot::OWN, context, |inner, now| {
-            self.write_now(inner, now, buffers, WriteOptions::default())
-        })
+        let options = WriteOptions::default();
+        self.poll_writing(context, |connection, now| write_each(connection, now, buffers, options))
     }
 
     /// Waits for the end of the handshake, on a stream of [`TcpStream::connect_nonblocking`].
@@ -161,7 +169,7 @@ impl TcpStream {
         context: &mut Context<'_>,
         mut attempt: impl FnMut(&mut Connection, Instant) -> Poll<T>,
     ) -> Poll<io::Result<T>> {
-        self.poll_at(direction, Slot::OWN, context, |inner, now| {
+        self.poll_at(direction, context, |inner, now| {
             let id = self.socket.id;
             let outcome = inner.host.with_connection(id, now, |connection| {
                 let outcome = attempt(connection, now);

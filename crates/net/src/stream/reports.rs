@@ -6,8 +6,7 @@ use crate::error::socket_error;
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
-use transom_stack::SocketError;
-use transom_tcp::{Connection, Report, State};
+use transom_tcp::{Report, State};
 
 impl TcpStream {
     /// The next report about the connection: urgent data, an error from the network, or a segment that was sent repeatedly. Each is returned once,
@@ -45,11 +44,7 @@ impl TcpStream {
     /// # Errors
     /// As [`io::Write::write`].
     pub fn send_out_of_band(&self, bytes: &[u8]) -> io::Result<usize> {
-        let id = self.socket.id;
-        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            let write = |connection: &mut Connection| connection.write_urgent(now, bytes);
-            inner.host.with_connection(id, now, write)?.map_err(SocketError::from)
-        })
+        self.writing(|connection, now| connection.write_urgent(now, bytes))
     }
 
     /// How many bytes are left to read up to the end of urgent data, if any was announced [MUST-33]. They are part of the stream, as with

@@ -1,7 +1,6 @@
 //! Writing and reading through a manipulation: the program's change of the data joins the copy (integrated layer processing).
 
-use super::{TcpStream, end_of_stream_after_error};
-use crate::engine::Channel;
+use super::{TcpStream, end_after_error};
 use std::io;
 use transom_tcp::manipulation::{MOST_UNIT, Manipulation};
 
@@ -21,15 +20,7 @@ impl TcpStream {
         manipulation: &mut (impl Manipulation + ?Sized),
         bytes: &[u8],
     ) -> io::Result<usize> {
-        let id = self.socket.id;
-        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
-            let written = inner.host.with_connection(id, now, |connection| {
-                connection.write_through(now, manipulation, bytes)
-            })??;
-            inner.roles.written_since_poll += written;
-            Ok(written)
-        })
+        self.writing(|connection, now| connection.write_through(now, manipulation, bytes))
     }
 
     /// [`TcpStream::write_through`] until all is written.
@@ -71,12 +62,8 @@ impl TcpStream {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let id = self.socket.id;
-        let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
-            Ok(inner.host.with_connection(id, now, |connection| {
-                connection.read_through(now, manipulation, out)
-            })??)
-        });
-        end_of_stream_after_error(result)
+        let result =
+            self.reading(|connection, now| connection.read_through(now, manipulation, out));
+        end_after_error(result, 0)
     }
 }

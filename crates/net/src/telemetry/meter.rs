@@ -6,7 +6,7 @@ use metrics::{
 };
 use std::collections::HashMap;
 use transom_stack::StackCounters;
-use transom_stack::log::{FlowEvent, Record, What};
+use transom_stack::log::{EndedBy, FlowEvent, Record, What};
 use transom_tcp::State;
 
 /// Counters of the records, and what the host had counted at the last look.
@@ -53,15 +53,7 @@ impl Meter {
             What::State { error, .. }
                 if record.state == State::Closed || record.state == State::TimeWait =>
             {
-                use transom_stack::log::EndedBy;
-                let how = match error {
-                    None => "in-order",
-                    Some(EndedBy::Refused) => "refused",
-                    Some(EndedBy::Reset) => "reset",
-                    Some(EndedBy::TimedOut) => "timed-out",
-                    Some(EndedBy::Aborted) => "aborted",
-                    Some(EndedBy::Other) => "other",
-                };
+                let how = error.map_or("in-order", EndedBy::name);
                 counter!("transom_connections_ended_total", "how" => how).increment(1);
             }
             What::Flow(event, values) => {

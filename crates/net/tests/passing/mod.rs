@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // Not every test uses everything.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use transom_net::{Profile, Stack, TcpStream};
 use transom_tcp::TimerChoice;
 use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::Duration as Span;
+use transom_wire::IpPacket;
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::offload::TxOffload;
-use transom_wire::{IpPacket, Ipv4Header, Protocol};
 
 /// Long enough for everything that is expected to happen.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -123,12 +124,15 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
 
 /// What a router answers.
 fn unreachable(bytes: &[u8]) -> Option<Vec<u8>> {
-    let IpPacket::V4(offending) = IpPacket::parse(bytes).unwrap() else { return None };
+    let offending = IpPacket::parse(bytes).unwrap();
+    if offending.src().is_ipv6() {
+        return None;
+    }
     let quoted = &bytes[..bytes.len().min(28)];
     let message = IcmpMessage::Unreachable { code: UnreachableCode::Host, quoted };
-    let header = Ipv4Header::new([10, 0, 0, 254].into(), offending.src(), Protocol::ICMP);
     let mut answer = vec![0; 20 + message.encoded_len()];
-    icmp::emit_packet(&header, &message, &mut answer).unwrap();
+    let router = IpAddr::from([10, 0, 0, 254]);
+    icmp::emit_packet(router, offending.src(), &message, &mut answer).unwrap();
     Some(answer)
 }
 

@@ -142,7 +142,7 @@ impl CmServer {
         }
         let own = companions.and_then(|path| path.canonicalize().ok());
         Ok(CmServer {
-            manager: Manager::new(),
+            manager: Manager::default(),
             started: Clock::now(),
             sockets: Sockets::new(places, own),
             looked: None,

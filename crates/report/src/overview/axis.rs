@@ -44,48 +44,32 @@ pub(super) fn varying(points: &[Point]) -> Vec<(usize, Vec<String>)> {
     (0..settings).map(values).filter(|(_, values)| values.len() > 1).collect()
 }
 
+/// The settings that have several values, as axes, each with its path and how many values it has.
+fn axes(points: &[Point]) -> Vec<(Axis, &str, usize)> {
+    let axis = |(number, distinct): (usize, Vec<String>)| {
+        let own = points.iter().map(|point| point.settings.get(number));
+        let values: Vec<&str> =
+            own.clone().map(|setting| setting.map_or("", |setting| &setting.value)).collect();
+        let path = own.flatten().next().map_or("", |setting| setting.path.as_str());
+        (of_values(number, path, &values), path, distinct.len())
+    };
+    varying(points).into_iter().map(axis).collect()
+}
+
 /// The two axes of a map: the settings of a sweep that has exactly two with several values each.
 pub(super) fn two(points: &[Point]) -> Option<[Axis; 2]> {
-    let first = points.first()?;
-    let mut axes = (0..first.settings.len()).map(|number| {
-        let values: Vec<&str> = points
-            .iter()
-            .map(|point| point.settings.get(number).map_or("", |setting| &setting.value))
-            .collect();
-        let path = first.settings.get(number).map_or("", |setting| &setting.path);
-        (of_values(number, path, &values), values.iter().any(|value| Some(value) != values.first()))
-    });
-    let mut several = axes.by_ref().filter(|(_, several)| *several).map(|(axis, _)| axis);
-    let two = [several.next()?, several.next()?];
-    several.next().is_none().then_some(two)
+    let two: [_; 2] = axes(points).try_into().ok()?;
+    Some(two.map(|(axis, ..)| axis))
 }
 
 /// The axis to draw over: the chosen setting, or else of those that are numbers the one with the most values, else the one with the most values. None
 /// if nothing is swept.
 pub(super) fn axis(points: &[Point], chosen: Option<&str>) -> Option<Axis> {
-    let first = points.first()?;
-    let axes: Vec<(Axis, usize)> = (0..first.settings.len())
-        .map(|number| {
-            let values: Vec<&str> = points
-                .iter()
-                .map(|point| point.settings.get(number).map_or("", |setting| &setting.value))
-                .collect();
-            let mut distinct = values.clone();
-            distinct.sort_unstable();
-            distinct.dedup();
-            let path = first.settings.get(number).map_or("", |setting| &setting.path);
-            (of_values(number, path, &values), distinct.len())
-        })
-        .filter(|(_, distinct)| *distinct > 1)
-        .filter(|(axis, _)| {
-            let path = first.settings.get(axis.number).map(|setting| setting.path.as_str());
-            chosen.is_none() || path == chosen
-        })
-        .collect();
+    let axes = axes(points).into_iter();
+    let axes = axes.filter(|(_, path, _)| chosen.is_none_or(|chosen| chosen == *path));
     let is_number = |axis: &Axis| axis.joined != Joined::Nothing;
     // The first of those that are equally good.
-    let best =
-        axes.into_iter().rev().max_by_key(|(axis, distinct)| (is_number(axis), *distinct))?;
+    let best = axes.rev().max_by_key(|(axis, _, distinct)| (is_number(axis), *distinct))?;
     Some(best.0)
 }
 

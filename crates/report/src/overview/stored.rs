@@ -23,15 +23,15 @@ const MOST_GROUPS: usize = 5;
 /// ```no_run
 /// use std::path::Path;
 /// use transom_lab::results::Store;
-/// use transom_report::{INDEX, overview, write};
+/// use transom_report::{INDEX, sweep, write};
 ///
 /// let directory = Path::new("results/fairness");
-/// if let Some(data) = overview::of_store(&Store::open(directory)?, None)? {
+/// if let Some(data) = sweep(&Store::open(directory)?, None)? {
 ///     write(&directory.join(INDEX), &data)?;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn of_store(store: &Store, over: Option<&str>) -> Result<Option<ReportData>, StoreError> {
+pub fn sweep(store: &Store, over: Option<&str>) -> Result<Option<ReportData>, StoreError> {
     let overview = overview(store, false)?;
     Ok(overview.map(|overview| Overview { over: over.map(str::to_owned), ..overview }.data()))
 }
@@ -40,7 +40,7 @@ pub fn of_store(store: &Store, over: Option<&str>) -> Result<Option<ReportData>,
 ///
 /// # Errors
 /// If something that is stored cannot be read.
-pub fn of_stores(names: [&str; 2], stores: [&Store; 2]) -> Result<Option<ReportData>, StoreError> {
+pub fn two_sweeps(names: [&str; 2], stores: [&Store; 2]) -> Result<Option<ReportData>, StoreError> {
     let mut all: Option<Overview> = None;
     for (name, store) in names.into_iter().zip(stores) {
         let Some(mut one) = overview(store, true)? else { continue };

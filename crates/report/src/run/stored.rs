@@ -19,35 +19,34 @@ use crate::{ReportData, emulation, labels};
 /// ```no_run
 /// use std::path::Path;
 /// use transom_lab::results::StoredRun;
-/// use transom_report::{REPORT, run, write};
+/// use transom_report::{REPORT, stored_run, write};
 ///
 /// let directory = Path::new("results/fairness/run");
 /// let stored = StoredRun::open(directory)?;
-/// let data = run::stored(None, &stored, &stored.scenario()?, &stored.observations()?)?;
+/// let data = stored_run(None, &stored, &stored.scenario()?, &stored.observations()?)?;
 /// write(&directory.join(REPORT), &data)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn stored(
+pub fn stored_run(
     plan: Option<&Plan>,
     stored: &StoredRun,
     scenario: &Resolved,
     seen: &Observations,
 ) -> io::Result<ReportData> {
     let Manifest { point, settings, seed, version, units, .. } = stored.manifest();
-    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
     let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
     let record = Record::read(stored.directory())?;
     let command = match units {
-        None => command(plan, *point, *seed, record.is_some()),
+        None => run_command(plan, *point, *seed, record.is_some()),
         Some(_) => "transom.lab.sweep(…) in Python, with the units that are named below".to_owned(),
     };
     let points = plan.map_or(0, |plan| plan.points.len());
     let page = Page::new(RunInfo {
         scenario,
         seed: *seed,
-        point: (points > 1).then_some((*point, points)),
-        settings: &settings,
-        command: &command,
+        point: (*point, points),
+        settings,
+        command,
         version,
     });
     let mut data = page.of_run(seen, &judgements);
@@ -62,7 +61,7 @@ pub fn stored(
 }
 
 /// The command that makes a run again.
-pub fn command(plan: Option<&Plan>, point: usize, seed: u64, emulated: bool) -> String {
+pub fn run_command(plan: Option<&Plan>, point: usize, seed: u64, emulated: bool) -> String {
     let mode = if emulated { " --emulate" } else { "" };
     let Some(plan) = plan else {
         return format!("transom lab run scenario.toml{mode} --seed {seed}");

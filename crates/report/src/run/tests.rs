@@ -59,13 +59,13 @@ fn resolved() -> Resolved {
     scenario.sweep().next().unwrap().resolved
 }
 
-fn page<'a>(scenario: &'a Resolved, settings: &'a [String]) -> Page<'a> {
+fn page<'a>(scenario: &'a Resolved, settings: &'a [Setting]) -> Page<'a> {
     Page::new(RunInfo {
         scenario,
         seed: 3,
-        point: Some((2, 6)),
+        point: (2, 6),
         settings,
-        command: "transom lab run x",
+        command: "transom lab run x".into(),
         version: "1",
     })
 }
@@ -87,7 +87,8 @@ fn table<'a>(data: &'a ReportData, title: &str) -> &'a Table {
 fn a_page_has_what_was_seen() {
     let scenario = resolved();
     let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
-    let settings = ["topology.bottleneck.queue = 20 packets".to_owned()];
+    let path = "topology.bottleneck.queue".into();
+    let settings = [Setting { path, value: "20 packets".into() }];
     let data = page(&scenario, &settings).of_run(&seen, &judge(&scenario, &seen));
     assert_eq!(data.title, "A test");
     assert!(data.lead.starts_with(

@@ -3,12 +3,11 @@
 use std::vec;
 use std::vec::Vec;
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 
 use transom_base::time::{Duration, Instant};
-use transom_wire::ipv6::Ipv6Header;
 use transom_wire::tcp::{Flags, Options, TcpHeader, TcpPacket};
-use transom_wire::{IpPacket, Ipv4Header, Protocol, Seq, checksum};
+use transom_wire::{IpHeader, IpPacket, Protocol, Seq, checksum};
 
 use super::*;
 use crate::queue::Length;
@@ -38,16 +37,9 @@ pub(super) fn packet(
     segment.iter_mut().skip(tcp.header_len()).zip(1u8..=255).for_each(|(byte, n)| *byte = n);
     checksum::fill(src.ip(), dst.ip(), Protocol::TCP, &mut segment, 16).unwrap();
     let mut packet = vec![0; 40];
-    let header = match (src.ip(), dst.ip()) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Header::new(src, dst, Protocol::TCP).emit(segment.len(), &mut packet)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            Ipv6Header::new(src, dst, Protocol::TCP).emit(segment.len(), &mut packet)
-        }
-        _ => unreachable!("one kind of addresses"),
-    };
-    packet.truncate(header.unwrap());
+    let header = IpHeader::new(src.ip(), dst.ip(), Protocol::TCP);
+    let header_len = header.emit(segment.len(), &mut packet).unwrap();
+    packet.truncate(header_len);
     packet.extend(segment);
     packet
 }

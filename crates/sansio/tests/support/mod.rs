@@ -56,10 +56,7 @@ impl Seen {
         let ip = IpPacket::parse(packet).expect("an IP packet");
         assert!(ip.transport_checksum_ok(), "the checksum is wrong");
         let segment = TcpPacket::parse(ip.payload()).expect("a TCP segment");
-        let (ttl, traffic_class) = match &ip {
-            IpPacket::V4(v4) => (v4.ttl(), v4.traffic_class()),
-            IpPacket::V6(v6) => (v6.hop_limit(), v6.traffic_class()),
-        };
+        let (ttl, traffic_class) = (ip.hop_limit(), ip.traffic_class());
         let payload = segment.payload().to_vec();
         Seen { at, header: *segment.header(), payload, ttl, traffic_class }
     }

@@ -111,7 +111,7 @@ impl Packet {
             }
             let udp = UdpPacket::parse(ip.payload()).ok()?;
             let sound = udp.checksum_ok(ip.src(), ip.dst());
-            return sound.then(|| (udp.header().dst_port, udp.payload().len()));
+            return sound.then(|| (udp.header.dst_port, udp.payload.len()));
         }
         // Protocol and destination port of an IPv4 packet without options, as all of ours are.
         let headers = self.headers.get(..self.header_len.into())?;

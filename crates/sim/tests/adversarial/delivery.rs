@@ -4,7 +4,7 @@
 
 use super::exchange::{End, byte};
 use transom_sim::Rng;
-use transom_stack::{ConnectionId, SocketError, Stack};
+use transom_stack::{ConnectionId, Stack};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Adu, Delivery, Piece, Pos, RangeSet, ReadError, WriteError};
 
@@ -56,12 +56,12 @@ impl End {
         let len = (self.to_write - self.written).min(rng.between(1, self.most.min(MOST)));
         let mut unit = self.written.to_be_bytes().to_vec();
         unit.extend((self.written..self.written + len).map(|at| byte(self.side as u64, at)));
-        match host.send_adu(id, now, &unit) {
+        match host.with_connection(id, now, |connection| connection.send_adu(now, &unit)).unwrap() {
             Ok(()) => {
                 self.written += len;
                 true
             }
-            Err(SocketError::Write(WriteError::WouldBlock)) => false,
+            Err(WriteError::WouldBlock) => false,
             Err(error) => panic!("{:?} cannot send a unit: {error}", self.side),
         }
     }
@@ -98,8 +98,8 @@ impl End {
     ) -> bool {
         let direction = self.side.other() as u64;
         let delivery = host.connection(id).unwrap().delivery();
-        let outcome = match delivery {
-            Delivery::Units => host.recv_adu(id, now, buffer).map(|adu| match adu {
+        let outcome = host.with_connection(id, now, |connection| match delivery {
+            Delivery::Units => connection.recv_adu(now, buffer).map(|adu| match adu {
                 Adu::Unit { offset } => {
                     let (start, bytes) = buffer.split_first_chunk::<8>().unwrap();
                     self.had.take(u64::from_be_bytes(*start), bytes, direction);
@@ -117,7 +117,7 @@ impl End {
                 }
                 Adu::End { total } => Some(total),
             }),
-            _ => host.read_unordered(id, now, buffer).map(|piece| match piece {
+            _ => connection.read_unordered(now, buffer).map(|piece| match piece {
                 Piece::Data { offset, len, total } => {
                     assert!(total.is_none_or(|total| total == peer_writes));
                     self.had.take(offset, &buffer[..len], direction);
@@ -130,9 +130,9 @@ impl End {
                 }
                 Piece::End { total } => Some(total),
             }),
-        };
+        });
         self.read = self.had.bytes;
-        match outcome {
+        match outcome.unwrap() {
             Ok(None) => true,
             Ok(Some(total)) => {
                 self.eof = true;
@@ -150,7 +150,7 @@ impl End {
                 }
                 false
             }
-            Err(SocketError::Read(ReadError::WouldBlock)) => false,
+            Err(ReadError::WouldBlock) => false,
             Err(error) => panic!("{:?} cannot read: {error}", self.side),
         }
     }

@@ -150,7 +150,8 @@ impl End {
             return self.read_pieces(host, id, now, peer_writes, rng, buffer);
         }
         loop {
-            match host.read_or_hole(id, now, &mut buffer) {
+            let read = |connection: &mut Connection| connection.read_or_hole(now, &mut buffer);
+            match host.with_connection(id, now, read).unwrap() {
                 Ok(Received::Hole(hole)) => {
                     assert!(self.may_skip, "nothing is given up");
                     assert_eq!(hole.offset, self.read, "{side:?} stands elsewhere");
@@ -169,7 +170,7 @@ impl End {
                         self.read += 1;
                     }
                 }
-                Err(SocketError::Read(ReadError::WouldBlock)) => break,
+                Err(ReadError::WouldBlock) => break,
                 Err(error) => panic!("{side:?} cannot read: {error} after {} bytes", self.read),
             }
             if rng.below(10) == 0 {

@@ -159,7 +159,7 @@ fn a_flood_of_one_segment_allocates_nothing() {
 
 fn echo(n: u16, data: &[u8]) -> Vec<u8> {
     let IpAddr::V4(from) = ATTACKER.ip() else { unreachable!() };
-    packets::icmp4(from, VICTIM, &IcmpMessage::EchoRequest { ident: 7, seq: n, data })
+    packets::icmp(from, VICTIM, &IcmpMessage::EchoRequest { ident: 7, seq: n, data })
 }
 
 /// Echo replies wait in a queue of 1024, and are no larger than a packet may be.
@@ -220,7 +220,7 @@ fn echo_replies_fit_the_interface() {
                 reply.bytes[20..].to_vec()
             })
             .collect();
-        let parsed = IcmpMessage::parse(&data).expect("the reply is valid");
+        let parsed = IcmpMessage::parse(VICTIM, VICTIM, &data).expect("the reply is valid");
         assert!(matches!(parsed, IcmpMessage::EchoReply { data, .. }
             if data.len() == len && data.iter().all(|&b| b == 9)));
     }

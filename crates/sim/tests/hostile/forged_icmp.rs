@@ -3,7 +3,7 @@
 
 use crate::harness::*;
 use crate::states::{Scene, Stage};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use transom_stack::ConnectionId;
 use transom_tcp::State;
 use transom_tcp::time::Duration;
@@ -30,11 +30,11 @@ fn errors(quote: &[u8]) -> Vec<Vec<u8>> {
         UnreachableCode::Port,
         UnreachableCode::HostProhibited,
         UnreachableCode::CommunicationProhibited,
-        UnreachableCode::FragmentationNeeded { next_hop_mtu: 576 },
-        UnreachableCode::FragmentationNeeded { next_hop_mtu: 0 },
     ];
     let unreachable = codes.map(|code| IcmpMessage::Unreachable { code, quoted: quote });
     let others = [
+        IcmpMessage::PacketTooBig { mtu: 576, quoted: quote },
+        IcmpMessage::PacketTooBig { mtu: 0, quoted: quote },
         IcmpMessage::TimeExceeded { code: 0, quoted: quote },
         IcmpMessage::TimeExceeded { code: 1, quoted: quote },
         IcmpMessage::ParameterProblem { code: 0, pointer: 9, quoted: quote },
@@ -45,7 +45,7 @@ fn errors(quote: &[u8]) -> Vec<Vec<u8>> {
     unreachable
         .iter()
         .chain(&others)
-        .map(|message| packets::icmp4(ROUTER, VICTIM, message))
+        .map(|message| packets::icmp(ROUTER, VICTIM, message))
         .collect()
 }
 
@@ -99,13 +99,8 @@ fn errors_about_other_flows_or_of_other_shapes_are_ignored() {
         others.push(other);
     }
     for quote in &others {
-        let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: 600 };
-        let mut out = vec![0; 20 + 8 + quote.len()];
-        let message = IcmpMessage::Unreachable { code, quoted: quote };
-        let header = transom_wire::Ipv4Header::new(ROUTER, VICTIM, transom_wire::Protocol::ICMP);
-        if let Ok(len) = transom_wire::icmp::emit_packet(&header, &message, &mut out) {
-            victim.inject(&out[..len]);
-        }
+        let message = IcmpMessage::PacketTooBig { mtu: 600, quoted: quote };
+        victim.inject(&packets::icmp(ROUTER, VICTIM, &message));
         assert_eq!(victim.info(id).path_mtu, before.path_mtu, "{quote:02x?}");
     }
     // A wrong ICMP checksum.
@@ -155,10 +150,10 @@ fn an_attempt_ends_by_a_hard_error_about_its_syn_only() {
     }
     let quote = quoted(&scene.peer, scene.peer.ack - 1);
     let soft = IcmpMessage::Unreachable { code: UnreachableCode::Net, quoted: &quote };
-    scene.victim.inject(&packets::icmp4(ROUTER, VICTIM, &soft));
+    scene.victim.inject(&packets::icmp(ROUTER, VICTIM, &soft));
     assert_eq!(scene.victim.state(id), State::SynSent);
     let hard = IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted: &quote };
-    scene.victim.inject(&packets::icmp4(ROUTER, VICTIM, &hard));
+    scene.victim.inject(&packets::icmp(ROUTER, VICTIM, &hard));
     assert_eq!(scene.victim.state(id), State::Closed);
 }
 
@@ -234,14 +229,8 @@ fn the_ipv6_path_mtu_never_falls_below_1280() {
     let offending = victim.sent().remove(0).bytes;
     for mtu in [0u32, 1, 68, 1_279, 1_280, 100_000, u32::MAX] {
         let quoted = &offending[..];
-        let message = transom_wire::Icmpv6Message::PacketTooBig { mtu, quoted };
-        let (IpAddr::V6(src), IpAddr::V6(dst)) = (peer.from.ip(), peer.to.ip()) else {
-            unreachable!()
-        };
-        let header = transom_wire::ipv6::Ipv6Header::new(src, dst, transom_wire::Protocol::ICMPV6);
-        let mut out = vec![0; 1_280];
-        let len = transom_wire::icmpv6::emit_packet(&header, &message, &mut out).unwrap();
-        victim.inject(&out[..len]);
+        let message = IcmpMessage::PacketTooBig { mtu, quoted };
+        victim.inject(&packets::icmp(peer.from.ip(), peer.to.ip(), &message));
         let now = victim.info(id).path_mtu;
         assert!((1_280..=1_500).contains(&now), "{mtu} made {now}");
     }

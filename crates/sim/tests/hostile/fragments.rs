@@ -3,7 +3,7 @@
 use crate::harness::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use transom_tcp::time::Duration;
-use transom_testkit::packets::{fragment4, fragment6, icmp4};
+use transom_testkit::packets::{fragment4, fragment6, icmp};
 use transom_wire::{IcmpMessage, Protocol};
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -14,7 +14,7 @@ const MOST_HELD: i64 = 2 * (512 << 10) + 64 * (64 * 16 + 256);
 /// An echo request of `len` bytes of data, without its IP header.
 fn echo(len: usize) -> Vec<u8> {
     let data: Vec<u8> = stream(len);
-    icmp4(FROM, VICTIM, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &data })[20..].to_vec()
+    icmp(FROM, VICTIM, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &data })[20..].to_vec()
 }
 
 fn piece(id: u16, message: &[u8], from: usize, to: usize) -> Vec<u8> {
@@ -144,7 +144,7 @@ fn ipv6_fragments_are_no_better() {
     let (from, to): (Ipv6Addr, Ipv6Addr) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
     let mut victim = Victim::new();
     let data = stream(1_000);
-    let request = transom_wire::Icmpv6Message::EchoRequest { ident: 1, seq: 1, data: &data };
+    let request = transom_wire::IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &data };
     let mut message = vec![0; request.encoded_len()];
     request.emit(from, to, &mut message).unwrap();
     let piece = |id, start: usize, end: usize| {

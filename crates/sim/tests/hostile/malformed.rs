@@ -152,7 +152,7 @@ fn impossible_sources_and_destinations_are_ignored() {
         }
         let echo = transom_wire::IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"ping" };
         let IpAddr::V4(v4) = source else { continue };
-        assert_eq!(victim.inject(&packets::icmp4(v4, VICTIM, &echo)), 0, "echo from {source}");
+        assert_eq!(victim.inject(&packets::icmp(v4, VICTIM, &echo)), 0, "echo from {source}");
         let datagram = packets::udp(SocketAddr::new(source, 9), SERVICE, b"x");
         assert_eq!(victim.inject(&datagram), 0, "UDP from {source}");
     }

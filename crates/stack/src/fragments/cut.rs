@@ -39,7 +39,7 @@ pub(crate) fn cut(packet: &[u8], mtu: usize, id: u32) -> Option<Vec<Vec<u8>>> {
                 let next_header = transom_wire::Protocol::FRAGMENT;
                 let header = Ipv6Header { next_header, ..v6.header() };
                 let len = header.emit(FragmentHeader::LEN + piece.len(), &mut out).ok()?;
-                FragmentHeader::emit(v6.protocol(), fragment, out.get_mut(len..)?).ok()?;
+                FragmentHeader::emit(ip.protocol(), fragment, out.get_mut(len..)?).ok()?;
             }
         }
         out.get_mut(head..)?.copy_from_slice(piece);

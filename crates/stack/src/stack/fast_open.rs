@@ -97,9 +97,7 @@ impl Stack {
         let reset =
             connection.error() == Some(ConnectionError::Reset) && !connection.opening().is_past_syn;
         let Some(listener) = slot.fast_pending_at.take() else { return };
-        if self.listeners.generation(listener.index) == Some(listener.generation)
-            && let Some(entry) = self.listeners.get_mut(listener.index)
-        {
+        if let Some(entry) = self.listeners.named_mut(listener.index, listener.generation) {
             entry.fast_pending = entry.fast_pending.saturating_sub(1);
             if reset {
                 // Section 5.1: who sends SYNs with others' addresses has them answered by resets, and must not get round the limit by that.

@@ -211,9 +211,8 @@ impl Stack {
         let Some(entry) = self.halves.remove(index) else { return };
         self.wheel.remove(entry.timer);
         self.flows.remove(&entry.key);
-        if self.listeners.generation(entry.listener.index) == Some(entry.listener.generation)
-            && let Some(listener) = self.listeners.get_mut(entry.listener.index)
-        {
+        let ListenerId { index, generation } = entry.listener;
+        if let Some(listener) = self.listeners.named_mut(index, generation) {
             listener.half_open = listener.half_open.saturating_sub(1);
             listener.tell();
         }

@@ -25,11 +25,9 @@ impl Stack {
 
     /// The oldest held SYN of a listener that this call has not given yet.
     pub fn next_incoming(&mut self, listener: ListenerId) -> Option<IncomingId> {
-        let known = self.listeners.generation(listener.index) == Some(listener.generation);
-        let entry = self.listeners.get_mut(listener.index).filter(|_| known)?;
+        let entry = self.listeners.named_mut(listener.index, listener.generation)?;
         while let Some(id) = entry.arrivals.pop_front() {
-            let lives = self.held.generation(id.index) == Some(id.generation);
-            if let Some(held) = self.held.get_mut(id.index).filter(|_| lives) {
+            if let Some(held) = self.held.named_mut(id.index, id.generation) {
                 held.taken = true;
                 entry.untaken = entry.untaken.saturating_sub(1);
                 return Some(id);
@@ -40,8 +38,7 @@ impl Stack {
 
     /// How many held SYNs [`Stack::next_incoming`] has to give.
     pub fn incoming_count(&self, listener: ListenerId) -> usize {
-        let known = self.listeners.generation(listener.index) == Some(listener.generation);
-        self.listeners.get(listener.index).filter(|_| known).map_or(0, |entry| entry.untaken)
+        self.listener(listener).map_or(0, |entry| entry.untaken)
     }
 
     /// Held SYNs of all listeners.
@@ -88,8 +85,7 @@ impl Stack {
         incoming: &Incoming,
     ) -> Result<Option<ConnectionId>, AdmitError> {
         let &Incoming { listener, local, remote, .. } = incoming;
-        let known = self.listeners.generation(listener.index) == Some(listener.generation);
-        let entry = self.listeners.get(listener.index).filter(|_| known);
+        let entry = self.listener(listener);
         let mut waiting = entry.into_iter().flat_map(|entry| &entry.accept).enumerate();
         let found = waiting.find(|&(_, &connection)| self.incoming_of(connection) == Some(id));
         if let Some((place, &connection)) = found {
@@ -163,9 +159,7 @@ impl Stack {
 
     /// Whether a listener holds SYNs instead of answering them.
     pub fn holds_syns(&self, listener: ListenerId) -> bool {
-        let known = self.listeners.generation(listener.index) == Some(listener.generation);
-        let entry = self.listeners.get(listener.index).filter(|_| known);
-        entry.is_some_and(|entry| entry.hold_syns.is_some())
+        self.listener(listener).is_some_and(|entry| entry.hold_syns.is_some())
     }
 
     /// A SYN for a listener that holds them.
@@ -196,8 +190,7 @@ impl Stack {
         // Those that went untaken leave their names behind.
         if entry.arrivals.len() > 2 * entry.untaken.max(16) {
             let held = &self.held;
-            let lives = |id: &IncomingId| held.generation(id.index) == Some(id.generation);
-            entry.arrivals.retain(lives);
+            entry.arrivals.retain(|id| held.named(id.index, id.generation).is_some());
         }
         let timer = self.wheel.insert(now + limit, Wake::Held(index));
         if let Some(held) = self.held.get_mut(index) {
@@ -276,8 +269,7 @@ impl Stack {
     }
 
     fn held_syn(&self, id: IncomingId) -> Option<&HeldSyn> {
-        let lives = self.held.generation(id.index) == Some(id.generation);
-        self.held.get(id.index).filter(|_| lives)
+        self.held.named(id.index, id.generation)
     }
 
     /// A held SYN ends without its owner's doing.
@@ -295,8 +287,7 @@ impl Stack {
         held.timer.into_iter().for_each(|timer| self.wheel.remove(timer));
         self.flows.remove(&held.key);
         let HeldSyn { listener, taken, .. } = held;
-        let known = self.listeners.generation(listener.index) == Some(listener.generation);
-        if let Some(entry) = self.listeners.get_mut(listener.index).filter(|_| known) {
+        if let Some(entry) = self.listeners.named_mut(listener.index, listener.generation) {
             entry.held = entry.held.saturating_sub(1);
             entry.tell();
             entry.untaken = entry.untaken.saturating_sub(usize::from(!taken));

@@ -94,7 +94,7 @@ impl Stack {
             Bound::new(address, v6_only)
         };
         if self.listening.conflicts(&bound) || self.is_reserved(&bound) {
-            return Err(ListenError::InUse(bound.address()));
+            return Err(ListenError::InUse(bound.address));
         }
         let (index, generation) = self.listeners.insert(listener_at(bound));
         let id = ListenerId { index, generation };
@@ -164,10 +164,8 @@ impl Stack {
         })
     }
 
-    fn listener(&self, id: ListenerId) -> Option<&Listener> {
-        (self.listeners.generation(id.index)? == id.generation)
-            .then(|| self.listeners.get(id.index))
-            .flatten()
+    pub(super) fn listener(&self, id: ListenerId) -> Option<&Listener> {
+        self.listeners.named(id.index, id.generation)
     }
 
     /// Changes how a listener listens, for connections that come from now on.
@@ -182,9 +180,7 @@ impl Stack {
         let ListenConfig { backlog, syn_backlog, profile, fast_open, hold_syns, .. } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
-        if self.listener(id).is_some()
-            && let Some(listener) = self.listeners.get_mut(id.index)
-        {
+        if let Some(listener) = self.listeners.named_mut(id.index, id.generation) {
             listener.backlog = backlog.max(1);
             listener.syn_backlog = syn_backlog.max(1);
             listener.fast_open = if hold_syns.is_some() { 0 } else { fast_open };
@@ -204,14 +200,12 @@ impl Stack {
 
     /// Whether a listener gets packets that this socket would get. It checks every listener.
     pub fn is_listened_at(&self, bound: &Bound) -> bool {
-        (0..self.listeners.capacity())
-            .filter_map(|index| self.listeners.get(index))
-            .any(|listener| listener.bound.overlaps(bound))
+        self.listeners.values().any(|listener| listener.bound.overlaps(bound))
     }
 
     /// The address of a listener.
     pub fn listener_address(&self, id: ListenerId) -> Option<SocketAddr> {
-        Some(self.listener(id)?.bound.address())
+        Some(self.listener(id)?.bound.address)
     }
 
     /// Connections waiting to be accepted.
@@ -221,9 +215,8 @@ impl Stack {
 
     /// Takes the oldest connection out of a listener's accept queue.
     pub fn accept(&mut self, id: ListenerId) -> Option<(ConnectionId, SocketAddr)> {
-        self.listener(id)?;
         loop {
-            let listener = self.listeners.get_mut(id.index)?;
+            let listener = self.listeners.named_mut(id.index, id.generation)?;
             let connection = listener.accept.pop_front()?;
             listener.tell();
             if let Some(accepted) = self.hand_over(connection) {

@@ -176,7 +176,7 @@ impl Stack {
         if let IpPacket::V6(v6) = &ip
             && let Some(problem) = v6.extension_problem()
         {
-            self.on_extension_problem(now, v6, bytes, problem);
+            self.on_extension_problem(now, &ip, bytes, problem);
             return None;
         }
         // [RFC1122-3.2.1.4-1] [RFC1122-3.3.2-1] [RFC8200-4.5-15]
@@ -222,7 +222,9 @@ impl Stack {
             // A packet cut twice is none that a host sends, and no limit would hold if it were put together twice.
             Reassembly::Whole(whole) if is_fragment(&whole) => self.counters.malformed += 1,
             Reassembly::Whole(whole) => self.receive(now, Packet::borrowed(&whole), origin),
-            wrong @ Reassembly::Wrong { .. } => self.on_wrong_fragment(now, ip, bytes, &wrong),
+            Reassembly::Wrong { code, pointer } => {
+                self.report_field(now, ip, bytes, code, pointer);
+            }
         }
     }
 

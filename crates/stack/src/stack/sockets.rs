@@ -2,10 +2,9 @@
 
 use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Stack};
-use alloc::vec::Vec;
 use core::net::SocketAddr;
 use transom_tcp::time::Instant;
-use transom_tcp::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
+use transom_tcp::{Connection, ReadError, State, WriteError};
 
 /// A call on a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,16 +78,6 @@ impl Stack {
         Ok(self.with_connection(id, now, |connection| connection.read(now, out))??)
     }
 
-    /// Reads bytes or a hole; see [`Connection::read_or_hole`].
-    pub fn read_or_hole(
-        &mut self,
-        id: ConnectionId,
-        now: Instant,
-        out: &mut [u8],
-    ) -> Result<Received, SocketError> {
-        Ok(self.with_connection(id, now, |connection| connection.read_or_hole(now, out))??)
-    }
-
     /// Writes; see [`Connection::write`].
     pub fn write(
         &mut self,
@@ -97,36 +86,6 @@ impl Stack {
         bytes: &[u8],
     ) -> Result<usize, SocketError> {
         Ok(self.with_connection(id, now, |connection| connection.write(now, bytes))??)
-    }
-
-    /// Takes data out as it arrives; see [`Connection::read_unordered`].
-    pub fn read_unordered(
-        &mut self,
-        id: ConnectionId,
-        now: Instant,
-        out: &mut [u8],
-    ) -> Result<Piece, SocketError> {
-        Ok(self.with_connection(id, now, |connection| connection.read_unordered(now, out))??)
-    }
-
-    /// Takes a data unit; see [`Connection::recv_adu`].
-    pub fn recv_adu(
-        &mut self,
-        id: ConnectionId,
-        now: Instant,
-        unit: &mut Vec<u8>,
-    ) -> Result<Adu, SocketError> {
-        Ok(self.with_connection(id, now, |connection| connection.recv_adu(now, unit))??)
-    }
-
-    /// Queues a data unit; see [`Connection::send_adu`].
-    pub fn send_adu(
-        &mut self,
-        id: ConnectionId,
-        now: Instant,
-        unit: &[u8],
-    ) -> Result<(), SocketError> {
-        Ok(self.with_connection(id, now, |connection| connection.send_adu(now, unit))??)
     }
 
     /// Ends the writing side; see [`Connection::shutdown_write`].
@@ -191,7 +150,7 @@ impl Stack {
 
     /// Whether any connection has data, or a FIN, that its peer has not acknowledged. It checks every connection.
     pub fn has_undelivered(&self) -> bool {
-        (0..self.slots.capacity()).filter_map(|index| self.slots.get(index)).any(|slot| {
+        self.slots.values().any(|slot| {
             let connection = &slot.connection;
             let closing =
                 matches!(connection.state(), State::FinWait1 | State::Closing | State::LastAck);
@@ -201,11 +160,6 @@ impl Stack {
 
     /// Checks every connection's invariants, for tests.
     pub fn check(&self) -> Result<(), &'static str> {
-        for index in 0..self.slots.capacity() {
-            if let Some(slot) = self.slots.get(index) {
-                slot.connection.check()?;
-            }
-        }
-        Ok(())
+        self.slots.values().try_for_each(|slot| slot.connection.check())
     }
 }

@@ -12,9 +12,8 @@ use core::ops::Range;
 use transom_tcp::time::Instant;
 use transom_tcp::{Pos, Profile, Publisher as _};
 use transom_wire::checksum::{Sum, pseudo_header};
-use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
-use transom_wire::{Ipv4Header, Protocol};
+use transom_wire::{IpHeader, Protocol};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
@@ -86,23 +85,9 @@ pub(super) fn write_headers(
     let payload_len = transmit.payload_len();
     let tcp_len = header.header_len();
     let traffic_class = ip_fields.dscp << 2 | ecn.bits();
-    let ip_len = match (key.local, key.remote) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => Ipv4Header {
-            traffic_class,
-            ttl: ip_fields.hop_limit,
-            ..Ipv4Header::new(src, dst, Protocol::TCP)
-        }
-        .emit(tcp_len + payload_len, out)
-        .ok()?,
-        (IpAddr::V6(src), IpAddr::V6(dst)) => Ipv6Header {
-            traffic_class,
-            hop_limit: ip_fields.hop_limit,
-            ..Ipv6Header::new(src, dst, Protocol::TCP)
-        }
-        .emit(tcp_len + payload_len, out)
-        .ok()?,
-        _ => return None,
-    };
+    let ip = IpHeader::new(key.local, key.remote, Protocol::TCP);
+    let ip = IpHeader { traffic_class, hop_limit: ip_fields.hop_limit, ..ip };
+    let ip_len = ip.emit(tcp_len + payload_len, out).ok()?;
     let headers = ip_len + tcp_len;
     let tcp = out.get_mut(ip_len..headers)?;
     header.emit(tcp).ok()?;

@@ -292,7 +292,7 @@ fn port_0_of_a_listener_cannot_be_guessed() {
     let given = |secret: u8, reserve: bool| {
         let mut host = Host::with(|config, _| config.secret = [secret; 16]);
         if reserve {
-            return host.stack.reserve(at(HOST, 0), false).unwrap().address().port();
+            return host.stack.reserve(at(HOST, 0), false).unwrap().address.port();
         }
         let listener = host.listen(at(HOST, 0));
         host.stack.listener_address(listener).unwrap().port()

@@ -1,39 +1,29 @@
 //! Echo requests (RFC 792, RFC 1122 section 3.2.2.6; RFC 4443 section 4).
 
 use crate::harness::*;
-use transom_stack::{FragmentLimits, Fragments, Reassembly};
-use transom_tcp::time::Instant;
-use transom_testkit::packets::{icmp4, icmp6, ip};
-use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use transom_testkit::packets::{icmp, ip};
+use transom_wire::{IcmpMessage, IpPacket, Protocol};
 
 fn request4(data: &[u8]) -> Vec<u8> {
-    icmp4(PEER, HOST, &IcmpMessage::EchoRequest { ident: 77, seq: 5, data })
+    icmp(PEER, HOST, &IcmpMessage::EchoRequest { ident: 77, seq: 5, data })
 }
 
 fn request6(data: &[u8]) -> Vec<u8> {
-    icmp6(PEER6, HOST6, &Icmpv6Message::EchoRequest { ident: 77, seq: 5, data })
+    icmp(PEER6, HOST6, &IcmpMessage::EchoRequest { ident: 77, seq: 5, data })
 }
 
 /// The data of an echo reply to [`request4`] or [`request6`]; parsing it verifies its checksum.
 fn replied(sent: &Sent) -> Vec<u8> {
-    match sent.ip() {
-        IpPacket::V4(v4) => {
-            assert_eq!((v4.src(), v4.dst(), v4.protocol()), (HOST, PEER, Protocol::ICMP));
-            let reply = IcmpMessage::parse(v4.payload()).unwrap();
-            let IcmpMessage::EchoReply { ident: 77, seq: 5, data } = reply else {
-                panic!("{reply:?}")
-            };
-            data.to_vec()
-        }
-        IpPacket::V6(v6) => {
-            assert_eq!((v6.src(), v6.dst(), v6.protocol()), (HOST6, PEER6, Protocol::ICMPV6));
-            let reply = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
-            let Icmpv6Message::EchoReply { ident: 77, seq: 5, data } = reply else {
-                panic!("{reply:?}")
-            };
-            data.to_vec()
-        }
+    let ip = sent.ip();
+    let ends = (ip.src(), ip.dst(), ip.protocol());
+    match ip {
+        IpPacket::V4(_) => assert_eq!(ends, (HOST.into(), PEER.into(), Protocol::ICMP)),
+        IpPacket::V6(_) => assert_eq!(ends, (HOST6.into(), PEER6.into(), Protocol::ICMPV6)),
     }
+    let reply = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
+    let IcmpMessage::EchoReply { ident: 77, seq: 5, data } = reply else { panic!("{reply:?}") };
+    data.to_vec()
 }
 
 /// [RFC1122-3.1-1] [RFC1122-3.2.2.6-1] [RFC1122-3.2.2.6-5] [RFC1122-3.3.4.2-1] [RFC4443-4.2-1] [RFC4443-4.2-2] [RFC4443-2.2-1] [RFC792-1-1] [RFC792-14-1] [RFC792-15-1] [RFC792-15-2]
@@ -47,19 +37,20 @@ fn a_request_is_answered_with_its_own_data() {
     }
 }
 
-/// What a reply in fragments is when it is put together, and how long its fragments are.
+/// What a reply in fragments is when it is put together, and how long its fragments are. They leave in their order.
 fn together(sent: &[Sent]) -> (Sent, Vec<usize>) {
-    let mut fragments = Fragments::new(FragmentLimits::default().with_pieces(2_000));
-    let lengths = sent.iter().map(|sent| sent.bytes.len()).collect();
-    let whole =
-        sent.iter().find_map(|sent| match fragments.add(&sent.ip(), &sent.bytes, Instant::ZERO) {
-            Reassembly::Whole(bytes) => Some(Sent { bytes, ..sent.clone() }),
-            other => {
-                assert_eq!(other, Reassembly::Waiting);
-                None
-            }
-        });
-    (whole.unwrap(), lengths)
+    let mut whole = Vec::new();
+    for (number, piece) in sent.iter().enumerate() {
+        let fragment = piece.ip().fragment().expect("a fragment");
+        assert_eq!(
+            (usize::from(fragment.offset), fragment.more),
+            (whole.len(), number + 1 < sent.len())
+        );
+        whole.extend(piece.ip().payload());
+    }
+    let first = sent[0].ip();
+    let bytes = ip(first.src(), first.dst(), first.protocol(), &whole);
+    (Sent { bytes, ..sent[0].clone() }, sent.iter().map(|sent| sent.bytes.len()).collect())
 }
 
 /// [RFC1122-3.2.2.6-6] [RFC4443-4.2-3] [RFC8200-4.5-1] [RFC8200-4.5-2] [RFC8200-5-2] [RFC8200-5-4] [RFC1122-3.3.3-2] [RFC1122-3.3.3-3] All of the data comes back, and what is too long for the interface leaves in fragments.
@@ -106,8 +97,8 @@ fn a_reply_is_never_longer_than_its_address_allows() {
     let question = transom_testkit::packets::udp(at(PEER, 5353), at(HOST, 53), &stream(500));
     let (whole, lengths) = together(&narrow.inject(&question));
     assert!(lengths.iter().all(|&len| len <= 296), "{lengths:?}");
-    let IpPacket::V4(v4) = whole.ip() else { panic!("another version") };
-    let message = IcmpMessage::parse(v4.payload()).unwrap();
+    let error = whole.ip();
+    let message = IcmpMessage::parse(error.src(), error.dst(), error.payload()).unwrap();
     assert_eq!(message.quoted(), Some(&question[..528]));
 }
 
@@ -144,17 +135,17 @@ fn damaged_requests_and_those_in_the_wrong_version_are_counted() {
 fn echo_requests_to_several_hosts_are_not_answered() {
     let mut host = Host::new();
     let to = |dst: [u8; 4]| {
-        icmp4(PEER, dst.into(), &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" })
+        icmp(PEER, Ipv4Addr::from(dst), &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" })
     };
     for everybody in [[255; 4], [10, 0, 0, 255], [224, 0, 0, 1]] {
         assert!(host.inject(&to(everybody)).is_empty());
     }
-    let all_nodes = "ff02::1".parse().unwrap();
-    let request = Icmpv6Message::EchoRequest { ident: 1, seq: 1, data: b"" };
-    assert!(host.inject(&icmp6(PEER6, all_nodes, &request)).is_empty());
+    let all_nodes: Ipv6Addr = "ff02::1".parse().unwrap();
+    let request = IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" };
+    assert!(host.inject(&icmp(PEER6, all_nodes, &request)).is_empty());
     // Nor is a reply, or a host that was told not to.
     assert!(
-        host.inject(&icmp4(PEER, HOST, &IcmpMessage::EchoReply { ident: 1, seq: 1, data: b"" }))
+        host.inject(&icmp(PEER, HOST, &IcmpMessage::EchoReply { ident: 1, seq: 1, data: b"" }))
             .is_empty()
     );
     let mut quiet = Host::with(|config, _| config.echo = false);

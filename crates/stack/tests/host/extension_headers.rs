@@ -3,9 +3,9 @@
 use crate::harness::*;
 use transom_stack::Packet;
 use transom_tcp::packet::PacketBuf;
-use transom_testkit::packets::{icmp6, ip, segment};
+use transom_testkit::packets::{icmp, ip, segment};
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
-use transom_wire::{Flags, Icmpv6Message, IpPacket, Protocol};
+use transom_wire::{Flags, IcmpMessage, Protocol};
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -43,10 +43,10 @@ fn transport(peer: &Peer, flags: Flags, payload: &[u8]) -> Vec<u8> {
 
 /// Code and pointer of the parameter problem about `offending`, which it quotes.
 fn problem(error: &Sent, offending: &[u8]) -> Problem {
-    let IpPacket::V6(v6) = error.ip() else { panic!("another version") };
-    assert_eq!((v6.src(), v6.dst()), (HOST6, PEER6));
-    let message = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
-    let Icmpv6Message::ParameterProblem { code, pointer, quoted } = message else {
+    let ip = error.ip();
+    assert_eq!((ip.src(), ip.dst()), (HOST6.into(), PEER6.into()));
+    let message = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
+    let IcmpMessage::ParameterProblem { code, pointer, quoted } = message else {
         panic!("{message:?}")
     };
     assert_eq!(quoted, &offending[..offending.len().min(1280 - 48)]);
@@ -191,11 +191,10 @@ fn nothing_follows_no_next_header() {
 #[test]
 fn extension_headers_of_errors_are_not_reported() {
     let mut host = Host::new();
-    let code = transom_wire::icmpv6::UnreachableCode::Port;
-    let error = icmp6(PEER6, HOST6, &Icmpv6Message::Unreachable { code, quoted: &[0; 48] });
-    let redirect =
-        icmp6(PEER6, HOST6, &Icmpv6Message::Unknown { kind: 137, code: 0, body: &[0; 36] });
-    let echo = icmp6(PEER6, HOST6, &Icmpv6Message::EchoRequest { ident: 1, seq: 1, data: b"" });
+    let code = transom_wire::icmp::UnreachableCode::Port;
+    let error = icmp(PEER6, HOST6, &IcmpMessage::Unreachable { code, quoted: &[0; 48] });
+    let redirect = icmp(PEER6, HOST6, &IcmpMessage::Unknown { kind: 137, code: 0, body: &[0; 36] });
+    let echo = icmp(PEER6, HOST6, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });
     for (message, answered) in [(&error, false), (&redirect, false), (&echo, true)] {
         let packet = chained(&[(OPTIONS, &option(REPORT))], Protocol::ICMPV6, &message[40..]);
         let sent = host.inject(&packet);

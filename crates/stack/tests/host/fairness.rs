@@ -4,7 +4,7 @@ use crate::harness::*;
 use std::collections::BTreeSet;
 use transom_stack::Packet;
 use transom_tcp::CongestionChoice;
-use transom_testkit::packets::icmp4;
+use transom_testkit::packets::icmp;
 use transom_wire::{Flags, IcmpMessage, Protocol};
 
 /// The most transmissions a connection has in a row while others wait.
@@ -62,7 +62,7 @@ fn an_answer_does_not_wait_for_bulk() {
     host.inject(&peer.segment(Flags::ACK, &[]));
     let now = host.now;
     host.stack.write(id, now, &stream(100 * 1448)).unwrap();
-    let echo = icmp4(PEER, HOST, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });
+    let echo = icmp(PEER, HOST, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });
     host.sent();
     host.stack.on_packet(now, Packet::borrowed(&echo));
     host.call(|_, _| ());

@@ -148,7 +148,7 @@ fn negative_responses_pause_fast_open() {
         |host, _, syn| {
             let code = transom_wire::icmp::UnreachableCode::Port;
             let message = transom_wire::IcmpMessage::Unreachable { code, quoted: &syn.bytes };
-            host.inject(&transom_testkit::packets::icmp4(ROUTER, HOST, &message));
+            host.inject(&transom_testkit::packets::icmp(ROUTER, HOST, &message));
         },
     ];
     for (n, reaction) in reactions.into_iter().enumerate() {

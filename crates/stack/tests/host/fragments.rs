@@ -3,8 +3,8 @@
 use crate::harness::*;
 use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
-use transom_testkit::packets::{fragment4, fragment6, icmp4, icmp6, ip, segment, with_ip_options};
-use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol};
+use transom_testkit::packets::{fragment4, fragment6, icmp, ip, segment, with_ip_options};
+use transom_wire::{Flags, IcmpMessage, IpPacket, Protocol};
 
 struct Scene {
     host: Host,
@@ -142,24 +142,14 @@ fn whoever_sent_the_first_piece_hears_that_the_others_are_late() {
 
 /// The quote in a "time exceeded" about reassembly.
 fn late(sent: &Sent) -> Vec<u8> {
-    match sent.ip() {
-        IpPacket::V4(v4) => {
-            assert_eq!((v4.src(), v4.dst()), (HOST, PEER));
-            let message = IcmpMessage::parse(v4.payload()).unwrap();
-            let IcmpMessage::TimeExceeded { code: 1, quoted } = message else {
-                panic!("{message:?}")
-            };
-            quoted.to_vec()
-        }
-        IpPacket::V6(v6) => {
-            assert_eq!((v6.src(), v6.dst()), (HOST6, PEER6));
-            let message = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
-            let Icmpv6Message::TimeExceeded { code: 1, quoted } = message else {
-                panic!("{message:?}")
-            };
-            quoted.to_vec()
-        }
+    let ip = sent.ip();
+    match ip {
+        IpPacket::V4(_) => assert_eq!((ip.src(), ip.dst()), (HOST.into(), PEER.into())),
+        IpPacket::V6(_) => assert_eq!((ip.src(), ip.dst()), (HOST6.into(), PEER6.into())),
     }
+    let message = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
+    let IcmpMessage::TimeExceeded { code: 1, quoted } = message else { panic!("{message:?}") };
+    quoted.to_vec()
 }
 
 /// Time is up even if the next thing that happens is another fragment, and no timer ran.
@@ -180,12 +170,10 @@ fn a_late_piece_completes_nothing() {
 fn late_pieces_of_errors_are_not_reported() {
     let quoted = stream(1_000);
     let code = transom_wire::icmp::UnreachableCode::Port;
-    let error4 = icmp4(PEER, HOST, &IcmpMessage::Unreachable { code, quoted: &quoted });
-    let echo4 = icmp4(PEER, HOST, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &quoted });
-    let code = transom_wire::icmpv6::UnreachableCode::Port;
-    let error6 = icmp6(PEER6, HOST6, &Icmpv6Message::Unreachable { code, quoted: &quoted });
-    let echo6 =
-        icmp6(PEER6, HOST6, &Icmpv6Message::EchoRequest { ident: 1, seq: 1, data: &quoted });
+    let error = IcmpMessage::Unreachable { code, quoted: &quoted };
+    let echo = IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &quoted };
+    let [error4, echo4] = [&error, &echo].map(|message| icmp(PEER, HOST, message));
+    let [error6, echo6] = [&error, &echo].map(|message| icmp(PEER6, HOST6, message));
     for (message, answers) in [(&error4, 0), (&echo4, 1)] {
         let mut host = Host::new();
         host.inject(&fragment4(PEER, HOST, Protocol::ICMP, 1, 0, true, &message[20..420]));
@@ -245,9 +233,9 @@ fn extension_headers_around_a_fragment_header() {
         let mut sent = scene.host.inject(&first);
         sent.extend(scene.host.inject(&last));
         let pointer = sent.iter().find_map(|sent| {
-            let IpPacket::V6(v6) = sent.ip() else { return None };
-            match Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()) {
-                Ok(Icmpv6Message::ParameterProblem { code: 2, pointer, quoted }) => {
+            let ip = sent.ip();
+            match IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()) {
+                Ok(IcmpMessage::ParameterProblem { code: 2, pointer, quoted }) => {
                     Some((pointer, quoted.len()))
                 }
                 _ => None,
@@ -295,9 +283,9 @@ fn senders_of_impossible_ipv6_fragments_are_told() {
         let mut host = Host::new();
         let sent = host.inject(&packet);
         let told = sent.first().map(|sent| {
-            let IpPacket::V6(v6) = sent.ip() else { panic!("another version") };
-            let message = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()).unwrap();
-            let Icmpv6Message::ParameterProblem { code, pointer, quoted } = message else {
+            let ip = sent.ip();
+            let message = IcmpMessage::parse(ip.src(), ip.dst(), ip.payload()).unwrap();
+            let IcmpMessage::ParameterProblem { code, pointer, quoted } = message else {
                 panic!("{message:?}")
             };
             assert_eq!(quoted, &packet[..packet.len().min(1232)]);

@@ -3,14 +3,15 @@
 use crate::harness::*;
 use transom_stack::{ConnectionId, SocketError};
 use transom_tcp::time::Duration;
-use transom_tcp::{Signal, State};
+use transom_tcp::{Connection, Setting, Signal, State};
 use transom_wire::Flags;
 
 /// A held open whose SYN is answered.
 fn answered(host: &mut Host) -> (Peer, ConnectionId) {
     let limit = Duration::from_secs(20);
-    let id =
-        host.call(|stack, now| stack.connect_held(now, None, at(PEER, 80), None, limit)).unwrap();
+    let id = host.connect(at(PEER, 80));
+    let hold = |connection: &mut Connection| connection.set(Setting::HoldAnswer(limit));
+    host.call(|stack, now| stack.with_connection(id, now, hold)).unwrap();
     let syn = host.sent_one();
     let (from, to) = syn.ends();
     let peer = Peer { ack: syn.tcp().seq + 1, ..Peer::new(to, from) };
@@ -22,17 +23,21 @@ fn answered(host: &mut Host) -> (Peer, ConnectionId) {
     (Peer { seq: peer.seq + 1, ..peer }, id)
 }
 
+fn release(host: &mut Host, id: ConnectionId) -> Result<(), SocketError> {
+    host.call(|stack, now| stack.with_connection(id, now, |connection| connection.release(now)))
+}
+
 #[test]
 fn the_handshake_is_completed_by_its_owner() {
     let mut host = Host::new();
     let (mut peer, id) = answered(&mut host);
     assert!(host.advance(Duration::from_secs(10)).is_empty());
-    host.call(|stack, now| stack.release_answer(id, now)).unwrap();
+    assert_eq!(release(&mut host, id), Ok(()));
     assert_eq!(host.sent_one().flags(), Flags::ACK);
     assert_eq!(host.count(id, Signal::Connected), 1);
     peer.assert_alive(&mut host, id);
     // Twice is once.
-    assert_eq!(host.stack.release_answer(id, host.now), Ok(()));
+    assert_eq!(release(&mut host, id), Ok(()));
 }
 
 /// Whatever ends it, the peer hears, and nothing is left of it.
@@ -54,8 +59,7 @@ fn an_open_that_comes_to_nothing_resets_the_peer() {
         let reset = host.sent_one().tcp();
         assert_eq!((reset.flags, reset.seq), (Flags::RST, peer.ack));
         assert_eq!(host.stack.connection_count(), 0);
-        let gone = host.stack.release_answer(id, host.now);
-        assert_eq!(gone, Err(SocketError::NotFound));
+        assert_eq!(release(&mut host, id), Err(SocketError::NotFound));
         assert_eq!(host.stack.next_timeout(), None);
     }
 }

@@ -4,17 +4,17 @@ use crate::harness::*;
 use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
 use transom_tcp::{ConnectionError, IcmpError, Signal, State};
-use transom_testkit::packets::{icmp4, icmp6};
+use transom_testkit::packets::icmp;
 use transom_wire::icmp::UnreachableCode;
-use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
+use transom_wire::{Flags, IcmpMessage, IpPacket, Protocol};
 
 /// "Unreachable" from a router, about `offending`.
 fn unreachable(offending: &[u8], code: UnreachableCode) -> Vec<u8> {
-    icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted: offending })
+    icmp(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted: offending })
 }
 
-fn unreachable6(offending: &[u8], code: icmpv6::UnreachableCode) -> Vec<u8> {
-    icmp6(ROUTER6, HOST6, &Icmpv6Message::Unreachable { code, quoted: offending })
+fn unreachable6(offending: &[u8], code: UnreachableCode) -> Vec<u8> {
+    icmp(ROUTER6, HOST6, &IcmpMessage::Unreachable { code, quoted: offending })
 }
 
 /// A host whose SYN is out.
@@ -64,9 +64,9 @@ fn errors_about_a_syn() {
         }
     }
     let (mut host, id, syn) = asking(true);
-    host.inject(&unreachable6(&syn.bytes, icmpv6::UnreachableCode::NoRoute));
+    host.inject(&unreachable6(&syn.bytes, UnreachableCode::Net));
     assert_eq!(host.state(id), State::SynSent);
-    host.inject(&unreachable6(&syn.bytes, icmpv6::UnreachableCode::Port));
+    host.inject(&unreachable6(&syn.bytes, UnreachableCode::Port));
     assert_eq!(host.connection(id).error(), Some(ConnectionError::Refused));
 }
 
@@ -83,12 +83,12 @@ fn errors_about_data() {
             IcmpError::Prohibited,
         ),
         (
-            |quoted| icmp4(ROUTER, HOST, &IcmpMessage::TimeExceeded { code: 0, quoted }),
+            |quoted| icmp(ROUTER, HOST, &IcmpMessage::TimeExceeded { code: 0, quoted }),
             IcmpError::TimeExceeded,
         ),
         (
             |quoted| {
-                icmp4(ROUTER, HOST, &IcmpMessage::ParameterProblem { code: 0, pointer: 8, quoted })
+                icmp(ROUTER, HOST, &IcmpMessage::ParameterProblem { code: 0, pointer: 8, quoted })
             },
             IcmpError::ParameterProblem,
         ),
@@ -104,18 +104,14 @@ fn errors_about_data() {
         peer.assert_alive(&mut host, id);
     }
     let cases: [(Message, IcmpError); 3] = [
-        (|quoted| unreachable6(quoted, icmpv6::UnreachableCode::Port), IcmpError::PortUnreachable),
+        (|quoted| unreachable6(quoted, UnreachableCode::Port), IcmpError::PortUnreachable),
         (
-            |quoted| icmp6(ROUTER6, HOST6, &Icmpv6Message::TimeExceeded { code: 0, quoted }),
+            |quoted| icmp(ROUTER6, HOST6, &IcmpMessage::TimeExceeded { code: 0, quoted }),
             IcmpError::TimeExceeded,
         ),
         (
             |quoted| {
-                icmp6(
-                    ROUTER6,
-                    HOST6,
-                    &Icmpv6Message::ParameterProblem { code: 1, pointer: 6, quoted },
-                )
+                icmp(ROUTER6, HOST6, &IcmpMessage::ParameterProblem { code: 1, pointer: 6, quoted })
             },
             IcmpError::ParameterProblem,
         ),
@@ -185,7 +181,7 @@ fn source_quench_is_dropped_in_silence() {
     let now = host.now;
     let cwnd = host.connection(id).info(now).cwnd;
     let body = [&[0; 4], &data.bytes[..28]].concat();
-    let quench = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind: 4, code: 0, body: &body });
+    let quench = icmp(ROUTER, HOST, &IcmpMessage::Unknown { kind: 4, code: 0, body: &body });
     assert!(host.inject(&quench).is_empty());
     assert_eq!(host.connection(id).info(now).cwnd, cwnd);
     assert_eq!((host.count(id, Signal::Trouble), host.counters().icmp_errors_received), (0, 0));
@@ -200,12 +196,12 @@ fn messages_of_unknown_types_are_dropped_in_silence() {
     let (mut host, id, mut peer, data) = sending(false);
     let body = [&[0; 4], &data.bytes[..28]].concat();
     for kind in [1, 2, 7, 40, 255] {
-        let message = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind, code: 0, body: &body });
+        let message = icmp(ROUTER, HOST, &IcmpMessage::Unknown { kind, code: 0, body: &body });
         assert!(host.inject(&message).is_empty());
     }
     for kind in [127, 130, 200, 255] {
         let body = &[0; 48];
-        let message = icmp6(ROUTER6, HOST6, &Icmpv6Message::Unknown { kind, code: 0, body });
+        let message = icmp(ROUTER6, HOST6, &IcmpMessage::Unknown { kind, code: 0, body });
         assert!(host.inject(&message).is_empty());
     }
     assert_eq!((host.count(id, Signal::Trouble), host.counters().icmp_errors_received), (0, 0));

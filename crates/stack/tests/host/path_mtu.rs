@@ -6,19 +6,15 @@ use std::sync::Arc;
 use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
 use transom_tcp::{PathMtuChoice, PathMtuDiscovery, Profile};
-use transom_testkit::packets::{icmp4, icmp6};
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket};
+use transom_testkit::packets::icmp;
+use transom_wire::{Flags, IcmpMessage, IpPacket};
 
 /// "Too big" from a router about `offending`.
 fn too_big(offending: &Sent, mtu: u32) -> Vec<u8> {
-    let quoted = &offending.bytes;
+    let message = IcmpMessage::PacketTooBig { mtu, quoted: &offending.bytes };
     match offending.ip() {
-        IpPacket::V4(_) => {
-            let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: mtu as u16 };
-            icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted })
-        }
-        IpPacket::V6(_) => icmp6(ROUTER6, HOST6, &Icmpv6Message::PacketTooBig { mtu, quoted }),
+        IpPacket::V4(_) => icmp(ROUTER, HOST, &message),
+        IpPacket::V6(_) => icmp(ROUTER6, HOST6, &message),
     }
 }
 

@@ -4,9 +4,8 @@ use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::{ConnectionId, Offload, SocketOption, StackConfig};
 use transom_tcp::{PathMtuDiscovery, Profile, Setting};
-use transom_testkit::packets::{icmp4, icmp6};
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket};
+use transom_testkit::packets::icmp;
+use transom_wire::{IcmpMessage, IpPacket};
 
 const ALL: [PathMtuDiscovery; 6] = [
     PathMtuDiscovery::Dont,
@@ -46,12 +45,8 @@ fn connected(host: &mut Host, v6: bool) -> (ConnectionId, Peer) {
 fn believes(host: &mut Host, id: ConnectionId, v6: bool) -> bool {
     host.write_all(id, &stream(2_000));
     let quoted = &host.sent()[0].bytes;
-    let report = if v6 {
-        icmp6(ROUTER6, HOST6, &Icmpv6Message::PacketTooBig { mtu: 1_300, quoted })
-    } else {
-        let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: 1_300 };
-        icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted })
-    };
+    let message = IcmpMessage::PacketTooBig { mtu: 1_300, quoted };
+    let report = if v6 { icmp(ROUTER6, HOST6, &message) } else { icmp(ROUTER, HOST, &message) };
     host.inject(&report);
     host.connection(id).path_state().mtu == 1_300
 }

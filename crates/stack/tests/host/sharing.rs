@@ -38,7 +38,7 @@ fn packets_for_nobody_here_are_left_to_others() {
     assert_eq!((host.counters().left_to_others, host.counters().resets_sent), (4, 0));
     // The kernel has the address for everything else.
     let ping = IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" };
-    assert!(host.inject(&packets::icmp4(PEER, HOST, &ping)).is_empty());
+    assert!(host.inject(&packets::icmp(PEER, HOST, &ping)).is_empty());
     assert!(host.inject(&udp(at(PEER, 5353), at(HOST, 53), b"?")).is_empty());
     assert_eq!(host.counters().icmp_errors_sent, 0);
     // A port of ours is: with a listener, and with a connection.

@@ -89,7 +89,7 @@ fn nobody_outside_can_speak_for_the_host() {
         assert!(host.inject(&forge(at([127, 0, 0, 1], 9), flags)).is_empty());
     }
     let echo = IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" };
-    assert!(host.inject(&packets::icmp4(HOST, HOST, &echo)).is_empty());
+    assert!(host.inject(&packets::icmp(HOST, HOST, &echo)).is_empty());
     assert_eq!(host.counters().misaddressed, 7);
     carry(&mut host, client, server, b"still there");
 }

@@ -25,59 +25,85 @@ use crate::undo::UndoConfig;
 use core::fmt;
 use core::num::NonZeroU32;
 
+/// The unit that a word chooses. Its name is its key in a table that has one for each unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Congestion control: how much may be in flight.
+    Congestion,
+    /// The initial window, which is the restart window too.
+    InitialWindow,
+    /// The amount that an acknowledgement counts for when the window grows.
+    Counting,
+    /// Slow start: how the window grows at the beginning.
+    SlowStart,
+    /// Loss recovery: which data is retransmitted.
+    Recovery,
+    /// Persistence: how often and how long lost data is retransmitted.
+    Persistence,
+    /// The receiver's handling of missing data.
+    Holes,
+    /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
+    EarlyRetransmit,
+    /// The duplicates that mean a loss on a path that reorders.
+    Reordering,
+    /// Limited transmit: whether the first duplicates release new data.
+    LimitedTransmit,
+    /// How fast recovery reduces the window.
+    Reduction,
+    /// The validation of a window that was not fully used.
+    Validation,
+    /// Detectors of spurious reductions. Several may be combined.
+    Undo,
+    /// The retransmission timer.
+    Timer,
+    /// Explicit congestion notification.
+    Ecn,
+    /// When transmissions leave.
+    Pacing,
+    /// When the receiver acknowledges.
+    Acknowledgements,
+    /// The order and form in which data is delivered.
+    Ordering,
+    /// The window that the receiver advertises.
+    FlowControl,
+    /// Whether SACK is offered.
+    SackOption,
+    /// Whether timestamps are offered.
+    TimestampsOption,
+    /// Whether window scaling is offered.
+    WindowScaleOption,
+    /// Nagle's algorithm.
+    Nagle,
+    /// Path MTU discovery.
+    PathMtu,
+}
+
 named! {
-    /// The unit that a word chooses. Its name is its key in a table that has one for each unit.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Unit {
-        /// Congestion control: how much may be in flight.
-        Congestion: "congestion",
-        /// The initial window, which is the restart window too.
-        InitialWindow: "initial-window",
-        /// The amount that an acknowledgement counts for when the window grows.
-        Counting: "counting",
-        /// Slow start: how the window grows at the beginning.
-        SlowStart: "slow-start",
-        /// Loss recovery: which data is retransmitted.
-        Recovery: "recovery",
-        /// Persistence: how often and how long lost data is retransmitted.
-        Persistence: "persistence",
-        /// The receiver's handling of missing data.
-        Holes: "holes",
-        /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
-        EarlyRetransmit: "early-retransmit",
-        /// The duplicates that mean a loss on a path that reorders.
-        Reordering: "reordering",
-        /// Limited transmit: whether the first duplicates release new data.
-        LimitedTransmit: "limited-transmit",
-        /// How fast recovery reduces the window.
-        Reduction: "reduction",
-        /// The validation of a window that was not fully used.
-        Validation: "validation",
-        /// Detectors of spurious reductions. Several may be combined.
-        Undo: "undo",
-        /// The retransmission timer.
-        Timer: "timer",
-        /// Explicit congestion notification.
-        Ecn: "ecn",
-        /// When transmissions leave.
-        Pacing: "pacing",
-        /// When the receiver acknowledges.
-        Acknowledgements: "acknowledgements",
-        /// The order and form in which data is delivered.
-        Ordering: "ordering",
-        /// The window that the receiver advertises.
-        FlowControl: "flow-control",
-        /// Whether SACK is offered.
-        SackOption: "sack-option",
-        /// Whether timestamps are offered.
-        TimestampsOption: "timestamps",
-        /// Whether window scaling is offered.
-        WindowScaleOption: "window-scale",
-        /// Nagle's algorithm.
-        Nagle: "nagle",
-        /// Path MTU discovery.
-        PathMtu: "path-mtu",
-    }
+    Unit:
+    Congestion = "congestion",
+    InitialWindow = "initial-window",
+    Counting = "counting",
+    SlowStart = "slow-start",
+    Recovery = "recovery",
+    Persistence = "persistence",
+    Holes = "holes",
+    EarlyRetransmit = "early-retransmit",
+    Reordering = "reordering",
+    LimitedTransmit = "limited-transmit",
+    Reduction = "reduction",
+    Validation = "validation",
+    Undo = "undo",
+    Timer = "timer",
+    Ecn = "ecn",
+    Pacing = "pacing",
+    Acknowledgements = "acknowledgements",
+    Ordering = "ordering",
+    FlowControl = "flow-control",
+    SackOption = "sack-option",
+    TimestampsOption = "timestamps",
+    WindowScaleOption = "window-scale",
+    Nagle = "nagle",
+    PathMtu = "path-mtu",
 }
 
 impl Unit {
@@ -189,6 +215,17 @@ fn memory(
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
+/// A number of segments.
+fn segments(
+    given: &mut Arguments<'_>,
+    key: &'static str,
+) -> Result<Option<NonZeroU32>, ArgumentError> {
+    let Some(number) = given.number(key)? else { return Ok(None) };
+    let number = u32::try_from(number).ok().and_then(NonZeroU32::new);
+    let reason = format_args!("{key} is a number of segments, from one to 4294967295");
+    number.map(Some).ok_or_else(|| given.impossible(reason))
+}
+
 /// Units in order or not; max=… is the largest.
 fn units(
     profile: &mut Profile,
@@ -251,11 +288,7 @@ pub const WORDS: &[Word] = &[
             let limit = given.number("limit")?;
             let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
             let mut unit = Standard::new(limit);
-            if let Some(known) = given.number("ssthresh")? {
-                let Some(known) = u32::try_from(known).ok().and_then(NonZeroU32::new) else {
-                    return Err(given
-                        .impossible("ssthresh is a number of segments, from one to 4294967295"));
-                };
+            if let Some(known) = segments(given, "ssthresh")? {
                 unit = unit.beginning_at(known);
             }
             profile.slow_start = SlowStartChoice::Standard(unit);
@@ -267,21 +300,14 @@ pub const WORDS: &[Word] = &[
         Unit::SlowStart,
         "RFC 5681 with RFC 3465's limit for one acknowledgement; limit=2",
         |profile, given| {
-            let limit = given.number("limit")?.unwrap_or(2);
-            let Some(limit) = u32::try_from(limit).ok().filter(|&limit| limit > 0) else {
-                return Err(
-                    given.impossible("limit is a number of segments, from one to 4294967295")
-                );
-            };
+            let limit = segments(given, "limit")?.map_or(2, NonZeroU32::get);
             profile.slow_start = SlowStartChoice::Standard(Standard::new(Some(limit)));
             Ok(())
         },
     ),
     word("limited-slow-start", Unit::SlowStart, "RFC 3742; max=100 segments", |profile, given| {
-        let max = given.number("max")?.unwrap_or(u64::from(Limited::default().max_ssthresh));
-        let Some(max_ssthresh) = u32::try_from(max).ok().filter(|&max| max > 0) else {
-            return Err(given.impossible("max is a number of segments, from one to 4294967295"));
-        };
+        let default = Limited::default().max_ssthresh;
+        let max_ssthresh = segments(given, "max")?.map_or(default, NonZeroU32::get);
         profile.slow_start = SlowStartChoice::Limited(Limited { max_ssthresh });
         Ok(())
     }),

@@ -21,9 +21,10 @@
 //!   below the bandwidth. See `linux.rs`.
 
 use super::arithmetic::{bytes_in, mul_div};
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::filter::MaxByRound;
+use super::full_pipe::FullPipe;
 use super::{CongestionControl, CongestionEvent, Takeover, Window, initial_window, restore};
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments};
@@ -59,11 +60,7 @@ impl BuiltIn for Bbr {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let phase = self.phase;
-        if phase > 6 {
-            return Err(given.impossible(format_args!("phase is between 0 and 6, not {phase}")));
-        }
-        Ok(())
+        require(given, self.phase <= 6, "phase is between 0 and 6", self.phase)
     }
 
     fn kind(&self) -> Kind {
@@ -100,14 +97,6 @@ enum Mode {
         until: Option<Instant>,
         round_done: bool,
     },
-}
-
-/// Whether STARTUP has filled the pipe.
-#[derive(Clone, Copy, Debug, Default)]
-struct FullPipe {
-    bandwidth: u64,
-    rounds: u32,
-    reached: bool,
 }
 
 /// Loss recovery, as far as the window is concerned.
@@ -318,17 +307,10 @@ impl Controller {
 
     /// BBRCheckFullPipe.
     fn check_full_pipe(&mut self, ack: &AckContext) {
-        let full = &mut self.full_pipe;
-        if full.reached || !self.round_start || ack.rate.is_none_or(|rate| rate.app_limited) {
-            return;
+        if !self.full_pipe.reached {
+            let limited = ack.rate.is_none_or(|rate| rate.app_limited);
+            self.full_pipe.check(self.round_start, self.bandwidth.get(), limited);
         }
-        let bandwidth = self.bandwidth.get();
-        if u128::from(bandwidth) * 4 >= u128::from(full.bandwidth) * 5 {
-            *full = FullPipe { bandwidth, rounds: 0, reached: false };
-            return;
-        }
-        full.rounds += 1;
-        full.reached = full.rounds >= 3;
     }
 
     fn probe_bandwidth(&mut self, now: Instant) {
@@ -539,7 +521,7 @@ impl CongestionControl for Controller {
                 if self.linux.is_some() {
                     // Linux takes a timeout for the end of a round trip, with a loss.
                     self.round_start = true;
-                    self.full_pipe.bandwidth = 0;
+                    self.full_pipe.rate = 0;
                     self.update_policer(now, true, false);
                 }
             }
@@ -559,8 +541,7 @@ impl CongestionControl for Controller {
 
     fn on_undo(&mut self, window: &mut Window, prior: Window, _now: Instant) {
         self.recovery = Recovery::None;
-        self.full_pipe.bandwidth = 0;
-        self.full_pipe.rounds = 0;
+        self.full_pipe.reset(0);
         if let Some(linux) = &mut self.linux {
             linux.policer.reset();
         }

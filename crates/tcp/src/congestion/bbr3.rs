@@ -30,6 +30,7 @@ use self::model::{BETA, Bounds, LEAST_WINDOW, Model, Sample, Seen, inflight_at_l
 use super::arithmetic::{bytes_in, mul_div};
 use super::built_in::BuiltIn;
 use super::controller::Kind;
+use super::full_pipe::FullPipe;
 use super::{CongestionControl, CongestionEvent, Takeover, Window, initial_window};
 use crate::ack_context::AckContext;
 use crate::rate::LostTransmission;
@@ -92,36 +93,6 @@ impl Mode {
     /// IsProbingBW.
     fn is_probing(self) -> bool {
         matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
-    }
-}
-
-/// The full pipe estimator (section 5.3.1.2).
-#[derive(Clone, Copy, Debug, Default)]
-struct FullPipe {
-    rate: u64,
-    rounds: u32,
-    now: bool,
-    reached: bool,
-}
-
-impl FullPipe {
-    /// ResetFullBW, beginning with `rate`.
-    fn reset(&mut self, rate: u64) {
-        *self = FullPipe { rate, rounds: 0, now: false, reached: self.reached };
-    }
-
-    /// CheckFullBWReached.
-    fn check(&mut self, round_starts: bool, sample: &Sample) {
-        if self.now || !round_starts || sample.limited {
-            return;
-        }
-        if u128::from(sample.rate) * 4 >= u128::from(self.rate) * 5 {
-            self.reset(sample.rate);
-            return;
-        }
-        self.rounds += 1;
-        self.now = self.rounds >= 3;
-        self.reached |= self.now;
     }
 }
 
@@ -467,7 +438,8 @@ impl CongestionControl for Controller {
         self.cycle.rounds_since_up += u64::from(self.model.rounds.starts);
         self.model.adapt_to_losses(self.mode.is_probing(), window);
         self.model.update_aggregation(ack.now, newly, window);
-        self.full_pipe.check(self.model.rounds.starts, &sample);
+        // CheckFullBWReached (section 5.3.1.2).
+        self.full_pipe.check(self.model.rounds.starts, sample.rate, sample.limited);
         self.check_startup_losses(ack, &sample);
         self.check_drain(window, ack);
         self.advance_cycle(window, ack, &sample);

@@ -12,7 +12,7 @@
 //! - Growth counts bytes, exactly. A timeout takes the same share as a loss from ssthresh.
 
 use super::arithmetic::Carry;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_share, require};
 use super::controller::Kind;
 use super::{CongestionControl, Window, half, restore};
 use crate::ack_context::AckContext;
@@ -68,10 +68,7 @@ impl BuiltIn for Bic {
                 format_args!("smin is above 0 and at most smax, not {smin} with smax = {smax}");
             return Err(given.impossible(reason));
         }
-        if beta.millionths() == 0 || beta >= Fraction::ONE {
-            return Err(given.impossible(format_args!("beta is between 0 and 1, not {beta}")));
-        }
-        Ok(())
+        require(given, is_share(beta), "beta is between 0 and 1", beta)
     }
 
     fn kind(&self) -> Kind {

@@ -108,6 +108,26 @@ impl Value for bool {
     }
 }
 
+/// The error for a parameter that does not fit the rule.
+pub(super) fn require(
+    given: &Arguments<'_>,
+    fits: bool,
+    rule: &str,
+    value: impl fmt::Display,
+) -> Result<(), ArgumentError> {
+    if fits { Ok(()) } else { Err(given.impossible(format_args!("{rule}, not {value}"))) }
+}
+
+/// Whether it is above 0 and below 1.
+pub(super) fn is_share(part: Fraction) -> bool {
+    part > Fraction::default() && part < Fraction::ONE
+}
+
+/// Whether it is above 0 and at most 1.
+pub(super) fn is_gain(part: Fraction) -> bool {
+    part > Fraction::default() && part <= Fraction::ONE
+}
+
 #[derive(Clone, Debug)]
 struct Chosen<T>(T);
 

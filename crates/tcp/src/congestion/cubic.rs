@@ -23,7 +23,7 @@
 //!   cwnd_prior by then; and after a timeout as after a fast retransmission.
 
 use super::arithmetic::{Carry, cube_root, mul_div};
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_share, require};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
@@ -82,18 +82,10 @@ impl BuiltIn for Cubic {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Cubic { c, beta, before_loss, .. } = *self;
-        if c.millionths() == 0 || c > Fraction::from_millionths(100_000_000) {
-            return Err(given.impossible(format_args!("c is above 0 and at most 100, not {c}")));
-        }
-        if beta.millionths() == 0 || beta >= Fraction::ONE {
-            return Err(given.impossible(format_args!("beta is between 0 and 1, not {beta}")));
-        }
-        if before_loss > Fraction::ONE {
-            return Err(
-                given.impossible(format_args!("before-loss is at most 1, not {before_loss}"))
-            );
-        }
-        Ok(())
+        let most = Fraction::from_millionths(100_000_000);
+        require(given, c.millionths() > 0 && c <= most, "c is above 0 and at most 100", c)?;
+        require(given, is_share(beta), "beta is between 0 and 1", beta)?;
+        require(given, before_loss <= Fraction::ONE, "before-loss is at most 1", before_loss)
     }
 
     fn kind(&self) -> Kind {

@@ -11,7 +11,7 @@
 //! - The window grows only when it held the sender back, and stays at two segments at least.
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_gain, require};
 use super::controller::Kind;
 use super::{CongestionControl, Window};
 use crate::ack_context::AckContext;
@@ -50,17 +50,9 @@ impl BuiltIn for Fast {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Fast { alpha, gamma } = *self;
-        if !(1..=1_000_000).contains(&alpha) {
-            return Err(
-                given.impossible(format_args!("alpha is between 1 and 1000000, not {alpha}"))
-            );
-        }
-        if gamma.millionths() == 0 || gamma > Fraction::ONE {
-            return Err(
-                given.impossible(format_args!("gamma is above 0 and at most 1, not {gamma}"))
-            );
-        }
-        Ok(())
+        let fits = (1..=1_000_000).contains(&alpha);
+        require(given, fits, "alpha is between 1 and 1000000", alpha)?;
+        require(given, is_gain(gamma), "gamma is above 0 and at most 1", gamma)
     }
 
     fn kind(&self) -> Kind {

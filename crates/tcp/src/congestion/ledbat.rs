@@ -12,7 +12,7 @@
 //! - Slow start, which the RFC does not use, can be switched on; it ends at half the target.
 
 use super::arithmetic::Carry;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_gain, require};
 use super::controller::Kind;
 use super::delay::{DelaySource, Queue};
 use super::{CongestionControl, Takeover, Window};
@@ -68,15 +68,9 @@ impl BuiltIn for Ledbat {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Ledbat { target, gain, .. } = *self;
-        if target.is_zero() || target > Ledbat::default().target {
-            let target = DurationText(target);
-            let reason = format_args!("target is above 0 and at most 100ms, not {target}");
-            return Err(given.impossible(reason));
-        }
-        if gain.millionths() == 0 || gain > Fraction::ONE {
-            return Err(given.impossible(format_args!("gain is above 0 and at most 1, not {gain}")));
-        }
-        Ok(())
+        let fits = !target.is_zero() && target <= Ledbat::default().target;
+        require(given, fits, "target is above 0 and at most 100ms", DurationText(target))?;
+        require(given, is_gain(gain), "gain is above 0 and at most 1", gain)
     }
 
     fn kind(&self) -> Kind {

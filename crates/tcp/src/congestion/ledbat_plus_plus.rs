@@ -17,7 +17,7 @@
 //! - A loss halves the window; during a slowdown it halves the window to return to, and the slowdown continues.
 
 use super::arithmetic::Carry;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::delay::{DelaySource, Queue};
 use super::{CongestionControl, CongestionEvent, Takeover, Window, react};
@@ -56,12 +56,8 @@ impl BuiltIn for LedbatPlusPlus {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        if self.target.is_zero() || self.target > Duration::from_secs(1) {
-            let target = DurationText(self.target);
-            let reason = format_args!("target is above 0 and at most 1s, not {target}");
-            return Err(given.impossible(reason));
-        }
-        Ok(())
+        let fits = !self.target.is_zero() && self.target <= Duration::from_secs(1);
+        require(given, fits, "target is above 0 and at most 1s", DurationText(self.target))
     }
 
     fn kind(&self) -> Kind {

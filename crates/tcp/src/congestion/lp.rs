@@ -13,7 +13,7 @@
 //!   look congested.
 //! - In slow start indications count as well, and end it.
 
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::delay::{DelaySource, Meter, is_alone};
 use super::{CongestionControl, Window};
@@ -53,11 +53,7 @@ impl BuiltIn for Lp {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let threshold = self.threshold;
-        if threshold >= Fraction::ONE {
-            return Err(given.impossible(format_args!("threshold is below 1, not {threshold}")));
-        }
-        Ok(())
+        require(given, self.threshold < Fraction::ONE, "threshold is below 1", self.threshold)
     }
 
     fn kind(&self) -> Kind {

@@ -7,13 +7,14 @@
 //! was for an initial window of one segment.) A timeout affects the whole connection; ssthresh becomes half of the flight.
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments};
 use crate::time::Instant;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -46,11 +47,8 @@ impl BuiltIn for MulTcp {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let n = self.n;
-        if !(1..=MOST).contains(&n) {
-            return Err(given.impossible(format_args!("n is between 1 and {MOST}, not {n}")));
-        }
-        Ok(())
+        let rule = format!("n is between 1 and {MOST}");
+        require(given, (1..=MOST).contains(&self.n), &rule, self.n)
     }
 
     fn kind(&self) -> Kind {

@@ -27,7 +27,7 @@ mod classic;
 mod tests;
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_gain};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
@@ -90,7 +90,7 @@ impl BuiltIn for Prague {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Prague { g, alpha, rtt, .. } = *self;
-        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
+        if !is_gain(g) || alpha > Fraction::ONE {
             let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
             return Err(given.impossible(reason));
         }

@@ -8,7 +8,7 @@
 //! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, is_gain, is_share};
 use super::controller::Kind;
 use super::{CongestionControl, Window, half};
 use crate::ack_context::AckContext;
@@ -51,7 +51,7 @@ impl BuiltIn for Scalable {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Scalable { a, b, .. } = *self;
-        if a.millionths() == 0 || a > Fraction::ONE || b.millionths() == 0 || b >= Fraction::ONE {
+        if !is_gain(a) || !is_share(b) {
             let reason =
                 format_args!("a is above 0 and at most 1, b between 0 and 1, not {a} and {b}");
             return Err(given.impossible(reason));

@@ -14,7 +14,7 @@
 //! - cwnd never rises by a reduction.
 
 use super::arithmetic::{bytes_in, rate_of};
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
@@ -54,11 +54,7 @@ impl BuiltIn for Westwood {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let filter = self.filter;
-        if filter >= Fraction::ONE {
-            return Err(given.impossible(format_args!("filter is below 1, not {filter}")));
-        }
-        Ok(())
+        require(given, self.filter < Fraction::ONE, "filter is below 1", self.filter)
     }
 
     fn kind(&self) -> Kind {

@@ -317,7 +317,7 @@ impl Connection {
     pub fn read_taken(&mut self, now: Instant) -> Result<Option<Taken>, ReadError> {
         self.delivers(Delivery::Stream)?;
         let taken = self.rcv.ordering.take_front();
-        let read = taken.as_ref().map_or(0, Taken::len);
+        let read = taken.as_ref().map_or(0, |taken| taken.bytes().len());
         self.after_read(now, read);
         let result = self.read_state(read);
         self.report_to_reader(result)?;
@@ -426,8 +426,7 @@ impl Connection {
         self.snd.buffer.fix_limit(bytes.max(2048).max(least));
     }
 
-    /// Acknowledges the next arrivals at once, or not (`TCP_QUICKACK`). A pending acknowledgement is sent at once. The effect is
-    /// temporary: the acknowledgement policy continues from there.
+    /// See [`Setting::QuickAck`](super::Setting::QuickAck).
     pub(super) fn set_quick_ack(&mut self, on: bool) {
         self.rcv.policy.quick(if on { 16 } else { 0 });
         self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);

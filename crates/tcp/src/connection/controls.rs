@@ -21,7 +21,7 @@ pub(crate) const MOST_HELD: Duration = Duration::from_millis(200);
 /// Ends of records that are kept at most, before a write that ends another one has to wait.
 const MOST_RECORDS: usize = 4096;
 
-/// How [`Connection::write_with`] writes.
+/// How [`Connection::write_with`] writes. By default nothing follows, and no record ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
@@ -29,11 +29,6 @@ pub struct WriteOptions {
     pub more: bool,
     /// A record ends behind these bytes: no segment has bytes of two records (`MSG_EOR`).
     pub end_of_record: bool,
-}
-
-impl WriteOptions {
-    /// Neither.
-    pub const NONE: WriteOptions = WriteOptions { more: false, end_of_record: false };
 }
 
 transom_base::setters! {
@@ -110,8 +105,7 @@ impl Connection {
         self.controls.as_ref().and_then(|controls| controls.remote)
     }
 
-    /// Says the peer's address, before the handshake is complete. TCP itself needs none: it is for the extensions that the profile names
-    /// ([`View::remote`](crate::extension::View::remote)). Without them it is not kept, so that a connection takes no memory for it.
+    /// See [`Setting::Remote`](super::Setting::Remote).
     pub(super) fn set_remote(&mut self, remote: IpAddr) {
         if !self.profile.extensions.is_empty() {
             self.controls_mut().remote = Some(remote);
@@ -152,7 +146,7 @@ impl Connection {
         Ok(written)
     }
 
-    /// Holds back partial segments, or sends them (`TCP_CORK`). Held data always leaves after 200 ms.
+    /// See [`Setting::Cork`](super::Setting::Cork).
     pub(super) fn set_cork(&mut self, cork: bool) {
         if cork || self.controls.is_some() {
             let controls = self.controls_mut();
@@ -253,8 +247,7 @@ impl Connection {
         }
     }
 
-    /// Accepts no more data while this many bytes or more are unsent, and reports room again when less than half of that is
-    /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
+    /// See [`Setting::NotsentLowWater`](super::Setting::NotsentLowWater).
     pub(super) fn set_notsent_low_water(&mut self, bytes: u32) {
         if bytes > 0 || self.controls.is_some() {
             self.controls_mut().notsent_low_water = bytes;
@@ -322,8 +315,7 @@ impl Connection {
         open
     }
 
-    /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`). It notifies of fewer when no more can come: at the
-    /// end of the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
+    /// See [`Setting::ReceiveLowWater`](super::Setting::ReceiveLowWater).
     pub(super) fn set_receive_low_water(&mut self, bytes: usize) {
         if bytes > 1 || self.controls.is_some() {
             self.controls_mut().receive_low_water = bytes.max(1);

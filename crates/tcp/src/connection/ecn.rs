@@ -139,7 +139,9 @@ impl Connection {
         let accurate = self.profile.ecn.accurate().filter(|_| self.agreed.accurate);
         let feedback = match accurate {
             Some(config) => Feedback::Accurate(Box::new(Accurate::new(config.options))),
-            None => Feedback::Echo(self.profile.ecn_feedback().filter(|_| self.agreed.ecn)?),
+            None => {
+                Feedback::Echo(FeedbackUnit::new(self.profile.ecn).filter(|_| self.agreed.ecn)?)
+            }
         };
         Some(Box::new(EcnState::new(feedback)))
     }

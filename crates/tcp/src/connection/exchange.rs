@@ -36,15 +36,14 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::ack_policy::AckPolicy as _;
+use crate::ack_policy::{AckPolicy as _, AckUnit};
 use crate::congestion::{CongestionChoice, Counting};
 use crate::control::Unit;
-use crate::path_mtu::PathMtuDiscovery;
 use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
 };
 use crate::reordering::Robustness;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::undo::UndoConfig;
 use alloc::sync::Arc;
 
@@ -140,7 +139,7 @@ impl Connection {
         }
         Profile { ack: choice, ..Profile::default() }.validate()?;
         self.change_profile(|profile| profile.ack = choice);
-        self.rcv.policy = self.profile.ack();
+        self.rcv.policy = AckUnit::new(self.profile.ack);
         self.rcv.policy.begin_late();
         if self.timers.is_set(Timer::Ack) {
             self.timers.clear(Timer::Ack);
@@ -149,19 +148,8 @@ impl Connection {
         Ok(())
     }
 
-    /// How long the connection waits for the peer's FIN after the application has let go of it and our FIN is acknowledged
-    /// (`TCP_LINGER2`). With a span of zero it is gone at once, and a FIN that comes later is answered with a reset.
-    pub(super) fn set_fin_wait_2(&mut self, span: Duration) {
-        self.change_profile(|profile| profile.fin_wait_2 = span);
-    }
-
-    /// Whether packets may be fragmented, and whether what routers say of their size counts, from now on. The packets' own flag is the host's business.
-    pub(super) fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
-        self.change_profile(|profile| profile.path_mtu_discovery = choice);
-    }
-
     /// Gives the connection its own profile when its units differ from those of its host.
-    fn change_profile(&mut self, change: impl FnOnce(&mut Profile)) {
+    pub(super) fn change_profile(&mut self, change: impl FnOnce(&mut Profile)) {
         let mut profile = (*self.profile).clone();
         change(&mut profile);
         self.take_profile(profile);

@@ -6,7 +6,6 @@ mod host;
 mod layer_events;
 mod layers;
 mod observed;
-mod unconstrained;
 mod view;
 
 use effective::ASKED_ANEW;
@@ -91,7 +90,7 @@ impl Connection {
         }
         let mut host = self.extensions.take().unwrap_or_default();
         let attached = host.attach(now, Source::Connection(self), extension, requires, wakes);
-        let asked = attached.map_or(Variables::NONE, |(_, asked)| asked);
+        let asked = attached.map_or(Variables::empty(), |(_, asked)| asked);
         self.settle(now, host, asked);
         self.limit_orphans_extensions(now);
         attached.map(|(layer, _)| layer)
@@ -130,7 +129,7 @@ impl Connection {
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
         let gone = host.detach(layer);
-        let asked = gone.as_ref().map_or(Variables::NONE, |layer| layer.limits.some());
+        let asked = gone.as_ref().map_or(Variables::empty(), |layer| layer.limits.some());
         self.settle(now, host, asked);
         gone.map(|layer| layer.extension)
     }
@@ -140,7 +139,7 @@ impl Connection {
         self.owner.dismissed = true;
         let Some(mut host) = self.extensions.take() else { return };
         let asked = host.layers.iter().map(|layer| layer.limits.some());
-        let asked = asked.fold(Variables::NONE, Variables::and);
+        let asked = asked.fold(Variables::empty(), Variables::union);
         host.expel(|_| Some(DepartureReason::Orphaned));
         self.settle(now, host, asked);
     }
@@ -323,7 +322,7 @@ impl Connection {
         if !self.extensions.is_some() {
             self.control.forget_layers();
         }
-        if values.has_any(ASKED_ANEW) && self.state.is_synchronized() {
+        if values.intersects(ASKED_ANEW) && self.state.is_synchronized() {
             self.limits_changed(now, values);
         }
     }

@@ -10,8 +10,9 @@ use super::{
     Connection, ConnectionError, Counters, Early, Handshake, MemoryState, Opening, Owner, Receiver,
     Replies, Sender, Signal, State, limited::LimitedAccount, notices::Notices,
 };
+use crate::ack_policy::AckUnit;
 use crate::control::Control;
-use crate::flow::FlowControl as _;
+use crate::flow::{FlowControl as _, FlowUnit};
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::packet::Payload;
 use crate::passive::HalfOpen;
@@ -128,7 +129,8 @@ impl Connection {
         now: Instant,
     ) -> Self {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
-        let units = (profile.ordering(Pos::FIRST_DATA), profile.flow(), profile.ack());
+        let ordering = profile.ordering(Pos::FIRST_DATA);
+        let units = (ordering, FlowUnit::new(profile.flow), AckUnit::new(profile.ack));
         let timestamps = TimestampState::new(timestamp_offset);
         let mut connection = Connection {
             state: State::Closed,

@@ -80,8 +80,10 @@ impl Connection {
             Setting::SendBuffer(value) => self.set_send_buffer(value),
             Setting::QuickAck(value) => self.set_quick_ack(value),
             Setting::MaxSuperSegment(value) => self.set_max_super_segment(value),
-            Setting::FinWait2(value) => self.set_fin_wait_2(value),
-            Setting::PathMtuDiscovery(value) => self.set_path_mtu_discovery(value),
+            Setting::FinWait2(value) => self.change_profile(|profile| profile.fin_wait_2 = value),
+            Setting::PathMtuDiscovery(value) => {
+                self.change_profile(|profile| profile.path_mtu_discovery = value);
+            }
             Setting::SoftErrors(value) => self.set_report_soft_errors(value),
             Setting::UserTimeout(value) => self.set_user_timeout(value),
             Setting::Remote(value) => self.set_remote(value),

@@ -25,7 +25,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             asked: [Interval::ANY; Variable::ALL.len()],
-            some: Variables::NONE,
+            some: Variables::empty(),
             wake_at: Instant::FAR_FUTURE,
             fault: None,
         }
@@ -67,7 +67,7 @@ impl Limits {
         if interval == Interval::ANY {
             self.some.remove(Variables::one(variable));
         } else {
-            self.some.add(Variables::one(variable));
+            self.some.insert(Variables::one(variable));
         }
     }
 
@@ -78,7 +78,7 @@ impl Limits {
 
     /// Any value of every variable again. The clock is left alone.
     pub fn clear_all(&mut self) {
-        (self.asked, self.some) = ([Interval::ANY; Variable::ALL.len()], Variables::NONE);
+        (self.asked, self.some) = ([Interval::ANY; Variable::ALL.len()], Variables::empty());
     }
 
     /// Takes over the requests, the time and the failure of `other`: for layers that forward requests.

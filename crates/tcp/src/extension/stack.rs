@@ -100,7 +100,7 @@ impl Default for Combined {
     fn default() -> Self {
         Combined {
             requests: [Request::ANY; Variable::ALL.len()],
-            some: Variables::NONE,
+            some: Variables::empty(),
             unconstrained: false,
         }
     }
@@ -167,7 +167,7 @@ impl Combined {
         if request.is_any() {
             self.some.remove(Variables::one(variable));
         } else {
-            self.some.add(Variables::one(variable));
+            self.some.insert(Variables::one(variable));
         }
         match (request.is_conflict(), before.is_conflict()) {
             // No layer decides a variable about which layers contradict each other.

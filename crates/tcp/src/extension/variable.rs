@@ -5,37 +5,51 @@
 use crate::named::named;
 use crate::pos::Pos;
 use crate::time::Duration;
+use bitflags::bitflags;
 use core::fmt;
 use core::marker::PhantomData;
 
+/// A variable an extension may limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Variable {
+    /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
+    Cwnd,
+    /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
+    /// does not grow by counting.
+    CwndCnt,
+    /// The slow-start threshold, in bytes.
+    Ssthresh,
+    /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
+    RcvWnd,
+    /// The next position expected of the peer: data before it is not taken.
+    RcvNxt,
+    /// The next position to be sent: acknowledgements beyond it are not believed.
+    SndNxt,
+    /// The oldest position not acknowledged: acknowledgements before it are not believed.
+    SndUna,
+    /// How many duplicate acknowledgements mean a loss.
+    Dupthresh,
+    /// The retransmission timeout.
+    Rto,
+    /// The timeouts in a row that count towards giving the connection up.
+    Retransmits,
+    /// The rate at which data leaves at most, in bytes per second.
+    PacingRate,
+}
+
 named! {
-    /// A variable an extension may limit.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    pub enum Variable {
-        /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
-        Cwnd: "cwnd",
-        /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
-        /// does not grow by counting.
-        CwndCnt: "cwnd_cnt",
-        /// The slow-start threshold, in bytes.
-        Ssthresh: "ssthresh",
-        /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
-        RcvWnd: "rcv_wnd",
-        /// The next position expected of the peer: data before it is not taken.
-        RcvNxt: "rcv_nxt",
-        /// The next position to be sent: acknowledgements beyond it are not believed.
-        SndNxt: "snd_nxt",
-        /// The oldest position not acknowledged: acknowledgements before it are not believed.
-        SndUna: "snd_una",
-        /// How many duplicate acknowledgements mean a loss.
-        Dupthresh: "dupthresh",
-        /// The retransmission timeout.
-        Rto: "rto",
-        /// The timeouts in a row that count towards giving the connection up.
-        Retransmits: "retransmits",
-        /// The rate at which data leaves at most, in bytes per second.
-        PacingRate: "pacing_rate",
-    }
+    Variable:
+    Cwnd = "cwnd",
+    CwndCnt = "cwnd_cnt",
+    Ssthresh = "ssthresh",
+    RcvWnd = "rcv_wnd",
+    RcvNxt = "rcv_nxt",
+    SndNxt = "snd_nxt",
+    SndUna = "snd_una",
+    Dupthresh = "dupthresh",
+    Rto = "rto",
+    Retransmits = "retransmits",
+    PacingRate = "pacing_rate",
 }
 
 impl Variable {
@@ -52,63 +66,36 @@ impl Variable {
     }
 }
 
-/// Some of the variables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Variables(u16);
+bitflags! {
+    /// Some of the variables: a bit for each, in the order of Table 1.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Variables: u16 {
+        const _ = !0;
+    }
+}
 
 impl Variables {
-    /// None of them.
-    pub(crate) const NONE: Variables = Variables(0);
-
     /// One of them.
     pub(crate) const fn one(variable: Variable) -> Self {
-        Variables(1 << variable as u16)
-    }
-
-    /// Adds others.
-    pub(crate) fn add(&mut self, others: Variables) {
-        self.0 |= others.0;
-    }
-
-    /// Whether it is none.
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
+        Variables::from_bits_retain(1 << variable as u16)
     }
 
     /// Whether one is among them.
     pub(crate) fn has(self, variable: Variable) -> bool {
-        self.0 & Variables::one(variable).0 != 0
-    }
-
-    /// Whether it has any of `others`.
-    pub(crate) const fn has_any(self, others: Variables) -> bool {
-        self.0 & others.0 != 0
-    }
-
-    /// The union.
-    pub(crate) const fn and(self, others: Variables) -> Self {
-        Variables(self.0 | others.0)
-    }
-
-    /// Removes others.
-    pub(crate) fn remove(&mut self, others: Variables) {
-        self.0 &= !others.0;
+        self.intersects(Variables::one(variable))
     }
 
     /// Takes the first out, in the order of Table 1.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Variable> {
-        if self.is_empty() {
-            return None;
-        }
-        let first = Variable::ALL.get(self.0.trailing_zeros() as usize).copied();
-        self.0 &= self.0.wrapping_sub(1);
-        first
+        let first = Variable::ALL.get(self.bits().trailing_zeros() as usize).copied()?;
+        self.remove(Variables::one(first));
+        Some(first)
     }
 
     /// Each, in the order of Table 1.
     #[inline]
-    pub(crate) fn iter(mut self) -> impl Iterator<Item = Variable> {
+    pub(crate) fn each(mut self) -> impl Iterator<Item = Variable> {
         core::iter::from_fn(move || self.pop())
     }
 }
@@ -160,18 +147,10 @@ pub const RETRANSMITS: Key<u32> = Key::new(Variable::Retransmits);
 /// [`Variable::PacingRate`], bytes per second.
 pub const PACING_RATE: Key<u64> = Key::new(Variable::PacingRate);
 
-/// A type of values of variables.
-pub trait Value: Copy + private::Sealed {
+/// A type of values of variables. Only this module makes a [`Key`], so there are no others.
+pub trait Value: Copy {
     /// The value as a number, in the variable's [unit](Variable::unit).
     fn number(self) -> u64;
-}
-
-mod private {
-    pub trait Sealed {}
-    impl Sealed for u64 {}
-    impl Sealed for u32 {}
-    impl Sealed for crate::pos::Pos {}
-    impl Sealed for crate::time::Duration {}
 }
 
 impl Value for u64 {

@@ -26,7 +26,7 @@ impl Units {
     /// Units of at most `max` bytes out of `bytes`, which is new and empty.
     pub(crate) fn new(bytes: OrderingUnit, max: usize) -> Self {
         let assembler = Assembler::new(bytes.next(), max);
-        Units { bytes, assembler, holes: RangeSet::new() }
+        Units { bytes, assembler, holes: RangeSet::default() }
     }
 
     /// Hands over what has come out of the bytes.

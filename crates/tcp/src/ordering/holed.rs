@@ -134,7 +134,7 @@ impl Ordering for Holed {
         }
         // The piece goes on behind a hole.
         let copy = Taken::copy_of(self.front())?;
-        self.discard(copy.len());
+        self.discard(copy.bytes().len());
         Some(copy)
     }
 

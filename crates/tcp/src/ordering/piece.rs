@@ -22,16 +22,6 @@ impl Taken {
         self.0.bytes()
     }
 
-    /// How many bytes are left.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether no byte is left.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Removes this many bytes at the front, or all if there are fewer.
     pub fn advance(&mut self, bytes: usize) {
         self.0.advance(bytes);

@@ -35,7 +35,7 @@ const NOWHERE: Pos = Pos::INITIAL;
 impl Received {
     /// Nothing yet, with `next` to come.
     pub(super) fn new(next: Pos) -> Self {
-        Received { next, early: RangeSet::new(), recent: [NOWHERE; 4], ended: false }
+        Received { next, early: RangeSet::default(), recent: [NOWHERE; 4], ended: false }
     }
 
     /// The part of `at..end` that lies behind RCV.NXT and has arrived before, if any.
@@ -161,7 +161,7 @@ impl Received {
 
     /// Forgets what has arrived beyond RCV.NXT.
     pub(super) fn forget_early(&mut self) {
-        self.early = RangeSet::new();
+        self.early = RangeSet::default();
         self.recent = [NOWHERE; 4];
     }
 

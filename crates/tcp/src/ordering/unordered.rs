@@ -47,7 +47,7 @@ impl Unordered {
             pieces: VecDeque::new(),
             bytes: 0,
             base: next,
-            holes: RangeSet::new(),
+            holes: RangeSet::default(),
             store: Store::default(),
             awaiting: None,
         }

@@ -1,15 +1,11 @@
 //! From the choices to the units themselves.
 
 use super::{HoleChoice, PacingChoice, Profile, ReductionChoice};
-use crate::ack_policy::AckUnit;
-use crate::ecn::FeedbackUnit;
-use crate::flow::FlowUnit;
 use crate::ordering::OrderingUnit;
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
 use crate::recovery::RecoveryUnit;
 use crate::reduction::Prr;
-use crate::rto::TimerUnit;
 use crate::slow_start::SlowStartUnit;
 use crate::validation::ValidationUnit;
 
@@ -29,20 +25,8 @@ impl Profile {
         RecoveryUnit::new(self.recovery, sack_agreed, persistence)
     }
 
-    pub(crate) fn timer(&self) -> TimerUnit {
-        TimerUnit::new(&self.timer)
-    }
-
     pub(crate) fn ordering(&self, next: Pos) -> OrderingUnit {
         OrderingUnit::new(self.ordering, self.offers_partial(), next)
-    }
-
-    pub(crate) fn flow(&self) -> FlowUnit {
-        FlowUnit::new(self.flow)
-    }
-
-    pub(crate) fn ack(&self) -> AckUnit {
-        AckUnit::new(self.ack)
     }
 
     pub(crate) fn reduction(&self) -> Option<Prr> {
@@ -54,10 +38,6 @@ impl Profile {
 
     pub(crate) fn validation(&self) -> ValidationUnit {
         ValidationUnit::new(self.validation, self.initial_window)
-    }
-
-    pub(crate) fn ecn_feedback(&self) -> Option<FeedbackUnit> {
-        FeedbackUnit::new(self.ecn)
     }
 
     pub(crate) fn pacing(&self) -> Option<RatePacing> {

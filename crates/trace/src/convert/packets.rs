@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use transom_device::{Capture, Direction, InterfaceId};
 use transom_stack::log::{FlowEvent, Line, Record, Values, What};
 use transom_tcp::time::Instant;
-use transom_wire::{Flags, Ipv4Header, Ipv6Header, Protocol, Seq, TcpHeader};
+use transom_wire::{Flags, IpHeader, Protocol, Seq, TcpHeader};
 
 use super::json::{Object, record};
 use super::{ConvertError, Log};
@@ -159,17 +159,7 @@ fn headers([from, to]: [SocketAddr; 2], mut tcp: TcpHeader, data: u32) -> Option
     (tcp.src_port, tcp.dst_port) = (from.port(), to.port());
     let mut bytes = vec![0; 60];
     let length = tcp.header_len() + data as usize;
-    let protocol = Protocol::TCP;
-    let ip = match (from.ip(), to.ip()) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Header::new(src, dst, protocol).emit(length, &mut bytes)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            Ipv6Header::new(src, dst, protocol).emit(length, &mut bytes)
-        }
-        _ => return None,
-    };
-    let ip = ip.ok()?;
+    let ip = IpHeader::new(from.ip(), to.ip(), Protocol::TCP).emit(length, &mut bytes).ok()?;
     let tcp = tcp.emit(bytes.get_mut(ip..)?).ok()?;
     bytes.truncate(ip + tcp);
     Some(bytes)

@@ -1,9 +1,9 @@
 //! Captures made by hand.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use transom_wire::tcp::Timestamps;
-use transom_wire::{Flags, Ipv4Header, Ipv6Header, Protocol, SackBlock, Seq, TcpHeader};
+use transom_wire::{Flags, IpHeader, Protocol, SackBlock, Seq, TcpHeader};
 
 pub(crate) const CLIENT: &str = "192.0.2.1:40000";
 pub(crate) const SERVER: &str = "198.51.100.2:80";
@@ -79,15 +79,8 @@ impl Made {
         tcp.truncate(len);
         tcp.resize(len + self.length, b'x');
         let mut packet = vec![0; 40];
-        let len = match (self.ends[0].ip(), self.ends[1].ip()) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => {
-                Ipv4Header::new(src, dst, Protocol::TCP).emit(tcp.len(), &mut packet).unwrap()
-            }
-            (IpAddr::V6(src), IpAddr::V6(dst)) => {
-                Ipv6Header::new(src, dst, Protocol::TCP).emit(tcp.len(), &mut packet).unwrap()
-            }
-            _ => panic!("two families"),
-        };
+        let [src, dst] = self.ends.map(|end| end.ip());
+        let len = IpHeader::new(src, dst, Protocol::TCP).emit(tcp.len(), &mut packet).unwrap();
         packet.truncate(len);
         packet.extend(tcp);
         packet

@@ -8,6 +8,7 @@
 
 use super::HEADER_LEN;
 use crate::Error;
+use crate::icmp::{ERRONEOUS_FIELD, UNRECOGNIZED_NEXT_HEADER, UNRECOGNIZED_OPTION};
 use crate::ip::{Fragment, Protocol};
 
 /// How many extension headers are followed.
@@ -193,13 +194,13 @@ fn extension_len(kind: Protocol, is_first: bool, bytes: &[u8]) -> Result<Option<
 
 /// An extension header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtensionHeader<'a> {
+pub(crate) struct ExtensionHeader<'a> {
     /// Its type.
-    pub kind: Protocol,
+    pub(crate) kind: Protocol,
     /// Its offset, in bytes from the start of the packet.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// Its bytes, from the next-header byte on.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> ExtensionHeader<'a> {
@@ -213,7 +214,7 @@ impl<'a> ExtensionHeader<'a> {
 
 /// The extension headers of a packet.
 #[derive(Clone, Debug)]
-pub struct ExtensionHeaderIter<'a> {
+pub(crate) struct ExtensionHeaderIter<'a> {
     kind: Protocol,
     offset: usize,
     rest: &'a [u8],
@@ -332,7 +333,6 @@ pub(super) fn first_problem<'a>(
 
 /// RFC 8200 4: the header that the byte at this offset announces is not recognized.
 fn unrecognized_header(announced_at: usize) -> Option<ExtensionProblem> {
-    const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
     let (code, pointer) = (UNRECOGNIZED_NEXT_HEADER, u32::try_from(announced_at).ok()?);
     Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false })
 }
@@ -346,7 +346,8 @@ fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
         [_, _, _, 0, ..] => None,
         _ => {
             let pointer = u32::try_from(header.offset + TYPE_OFFSET).ok()?;
-            Some(ExtensionProblem::ParameterProblem { code: 0, pointer, unless_multicast: false })
+            let code = ERRONEOUS_FIELD;
+            Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false })
         }
     }
 }
@@ -355,7 +356,6 @@ fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
 /// [RFC8200-4.2-1] [RFC8200-4.2-2] [RFC8200-4.2-3] [RFC8200-4.2-4] [RFC4443-3.4-3]
 fn option_problem(option: Result<Ipv6Option<'_>, Error>) -> Option<ExtensionProblem> {
     const ROUTER_ALERT: u8 = 5;
-    const UNRECOGNIZED_OPTION: u8 = 2;
     let Ok(option) = option else { return Some(ExtensionProblem::Discard) };
     if option.kind == ROUTER_ALERT {
         return None;

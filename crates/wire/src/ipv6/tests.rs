@@ -71,7 +71,7 @@ fn extension_headers_are_walked() {
     assert_eq!(packet.payload(), b"TCP");
     assert_eq!(packet.header_len(), 40 + 8 + 8 + 16 + 12);
     assert_eq!(packet.protocol_offset(), 40 + 8 + 8 + 16);
-    assert_eq!(packet.raw_extension_headers(), &rest[..44]);
+    assert_eq!(packet.extensions, &rest[..44]);
     let walked: Vec<_> = packet
         .extension_headers()
         .map(|header| (header.kind.0, header.offset, header.bytes.len()))

@@ -21,8 +21,8 @@ fn a_datagram_is_read_and_written() {
     bytes.push(0xee);
     let packet = UdpPacket::parse(&bytes).unwrap();
     let header = UdpHeader { src_port: 1000, dst_port: 53 };
-    assert_eq!(packet.header(), header);
-    assert_eq!(packet.payload(), b"hi");
+    assert_eq!(packet.header, header);
+    assert_eq!(packet.payload, b"hi");
     assert!(packet.checksum_ok(V4.0, V4.1));
     assert!(!packet.checksum_ok(V6.0, V6.1));
     let mut out = [b'h', b'i'].repeat(5);
@@ -65,15 +65,15 @@ proptest! {
         bytes.extend(&payload);
         checksum::fill(V6.0, V6.1, Protocol::UDP, &mut bytes, CHECKSUM_OFFSET).unwrap();
         let packet = UdpPacket::parse(&bytes).unwrap();
-        prop_assert_eq!(packet.header(), header);
-        prop_assert_eq!(packet.payload(), &payload[..]);
+        prop_assert_eq!(packet.header, header);
+        prop_assert_eq!(packet.payload, &payload[..]);
         prop_assert!(packet.checksum_ok(V6.0, V6.1));
     }
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         if let Ok(packet) = UdpPacket::parse(&bytes) {
-            prop_assert!(packet.payload().len() + 8 <= bytes.len());
+            prop_assert!(packet.payload.len() + 8 <= bytes.len());
             _ = packet.checksum_ok(V6.0, V6.1);
         }
     }

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use transom_lab::run::{Observations, SimulateOptions, judge, simulate};
-use transom_report::run::{Page, RunInfo};
-use transom_report::{self as report, MOST_POINTS, ReportData};
+use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
 
 use super::question::Question;
 
@@ -91,30 +90,29 @@ impl Works {
 pub(super) fn run(question: &Question, wanted: &Wanted, tell: &mpsc::Sender<String>) {
     let began = Instant::now();
     let mut shown = began;
-    with_page(question, |page| {
-        let whole = question.resolved().scenario.duration.0.as_nanos().max(1);
-        let seen = made(question, |seen| {
-            if shown.elapsed() > REFINES {
-                shown = Instant::now();
-                let share = seen.reached.as_nanos() as f64 * 100.0 / whole as f64;
-                let state = format!("{share:.0} % simulated");
-                let data = page.partial(seen.recorder);
-                let _ = tell.try_send(report::message(&data, &state, false, COARSE));
-            }
-            wanted.holds()
-        });
-        let message = match seen {
-            Ok(Some(seen)) => {
-                let data = page.of_run(&seen, &judge(question.resolved(), &seen));
-                let took = began.elapsed().as_millis();
-                let state = format!("{} packets in {took} ms", seen.packets);
-                report::message(&data, &state, true, MOST_POINTS.min(1200))
-            }
-            Ok(None) => return,
-            Err(problem) => problem_message(&problem),
-        };
-        let _ = tell.blocking_send(message);
+    let page = page(question);
+    let whole = question.resolved().scenario.duration.0.as_nanos().max(1);
+    let seen = made(question, |seen| {
+        if shown.elapsed() > REFINES {
+            shown = Instant::now();
+            let share = seen.reached.as_nanos() as f64 * 100.0 / whole as f64;
+            let state = format!("{share:.0} % simulated");
+            let data = page.partial(seen.recorder);
+            let _ = tell.try_send(report::message(&data, &state, false, COARSE));
+        }
+        wanted.holds()
     });
+    let message = match seen {
+        Ok(Some(seen)) => {
+            let data = page.of_run(&seen, &judge(question.resolved(), &seen));
+            let took = began.elapsed().as_millis();
+            let state = format!("{} packets in {took} ms", seen.packets);
+            report::message(&data, &state, true, MOST_POINTS.min(1200))
+        }
+        Ok(None) => return,
+        Err(problem) => problem_message(&problem),
+    };
+    let _ = tell.blocking_send(message);
 }
 
 /// A message that says what is wrong.
@@ -125,9 +123,7 @@ pub(super) fn problem_message(problem: &str) -> String {
 /// The page of a complete run; nothing if nobody wants it any more.
 pub(super) fn whole(question: &Question, wanted: &Wanted) -> Result<Option<ReportData>, String> {
     let seen = made(question, |_| wanted.holds())?;
-    Ok(seen.map(|seen| {
-        with_page(question, |page| page.of_run(&seen, &judge(question.resolved(), &seen)))
-    }))
+    Ok(seen.map(|seen| page(question).of_run(&seen, &judge(question.resolved(), &seen))))
 }
 
 fn made(
@@ -138,16 +134,15 @@ fn made(
     simulate(question.resolved(), question.seed, options, look).map_err(|error| error.to_string())
 }
 
-fn with_page<T>(question: &Question, with: impl FnOnce(&Page<'_>) -> T) -> T {
-    let settings: Vec<String> = question.variant.settings.iter().map(ToString::to_string).collect();
-    with(&Page::new(RunInfo {
+fn page(question: &Question) -> Page<'_> {
+    Page::new(RunInfo {
         scenario: question.resolved(),
         seed: question.seed,
-        point: (question.points > 1).then_some((question.variant.number + 1, question.points)),
-        settings: &settings,
-        command: "transom lab run scenario.toml",
+        point: (question.variant.number + 1, question.points),
+        settings: &question.variant.settings,
+        command: "transom lab run scenario.toml".into(),
         version: transom_lab::VERSION,
-    }))
+    })
 }
 
 #[cfg(test)]

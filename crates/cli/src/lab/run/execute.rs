@@ -9,7 +9,7 @@ use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
 use transom_lab::scenario::{Resolved, Scenario, Time};
 use transom_report::labels::spaced;
-use transom_report::run::{Page, RunInfo, command};
+use transom_report::{Page, RunInfo, run_command};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -115,15 +115,12 @@ fn one(
     let pending = store.begin(planned)?;
     let duration = variant.resolved.scenario.duration.0;
     let mut part = progress.part(duration);
-    let settings: Vec<String> = variant.settings.iter().map(ToString::to_string).collect();
-    let points = plan.points.len();
-    let command = command(Some(plan), planned.point, planned.seed, emulation.is_some());
     let page = Page::new(RunInfo {
         scenario: &variant.resolved,
         seed: planned.seed,
-        point: (points > 1).then_some((planned.point, points)),
-        settings: &settings,
-        command: &command,
+        point: (planned.point, plan.points.len()),
+        settings: &variant.settings,
+        command: run_command(Some(plan), planned.point, planned.seed, emulation.is_some()),
         version: &plan.version,
     });
     let mut look = |reached: Duration, recorder: Option<&Recorder>| {

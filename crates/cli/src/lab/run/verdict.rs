@@ -10,8 +10,7 @@ use transom_lab::results::{
 };
 use transom_lab::run::Judgement;
 use transom_lab::scenario::short_settings;
-use transom_report::labels;
-use transom_report::overview::main_numbers;
+use transom_report::{labels, main_numbers};
 
 use super::super::columns::{Side, lay_out};
 use super::super::emulation;

@@ -37,7 +37,7 @@ fn recovery() {
 
 /// Equations 15, 17 and 18. W = 1000, β = 0.15, K' = 4: 0.15·10⁶/4·0.925 = 34687.5 packets.
 #[test]
-fn throughput() {
+fn throughput_by_hand() {
     let beta = BETA;
     assert_eq!(packets_per_loss(beta, 4, 1000), 34_687);
     assert_eq!(window_at_loss(beta, 4, 34_688), 1000);

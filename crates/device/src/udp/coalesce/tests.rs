@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
-use transom_wire::{Ipv4Header, Ipv6Header, Seq, TcpHeader};
+use transom_wire::{IpHeader, Seq, TcpHeader};
 
 use super::*;
 
@@ -16,13 +16,9 @@ fn header(is_v6: bool, payload: usize, flags: Flags) -> Vec<u8> {
         ..TcpHeader::default()
     };
     let mut bytes = vec![0; 60];
-    let ip = if is_v6 {
-        let (src, dst) = ("fd09::1".parse().unwrap(), "fd09::2".parse().unwrap());
-        Ipv6Header::new(src, dst, Protocol::TCP).emit(20 + payload, &mut bytes).unwrap()
-    } else {
-        let (src, dst) = ([10, 9, 0, 1].into(), [10, 9, 0, 2].into());
-        Ipv4Header::new(src, dst, Protocol::TCP).emit(20 + payload, &mut bytes).unwrap()
-    };
+    let ends = if is_v6 { ["fd09::1", "fd09::2"] } else { ["10.9.0.1", "10.9.0.2"] };
+    let [src, dst] = ends.map(|address| address.parse().unwrap());
+    let ip = IpHeader::new(src, dst, Protocol::TCP).emit(20 + payload, &mut bytes).unwrap();
     let tcp_len = tcp.emit(&mut bytes[ip..]).unwrap();
     bytes.truncate(ip + tcp_len);
     bytes

@@ -10,20 +10,7 @@ use transom_tcp::extension::{Decider, Interval, LayerId, Ruling, Variable};
 use transom_tcp::time::Instant;
 use transom_tcp::{LimitReason, LimitedBy, Phase, State};
 
-// What the bytes of a record stand for; the enumerations are written as the numbers of their places here.
-const STATES: [State; 10] = [
-    State::Closed,
-    State::SynSent,
-    State::SynReceived,
-    State::Established,
-    State::FinWait1,
-    State::FinWait2,
-    State::CloseWait,
-    State::Closing,
-    State::LastAck,
-    State::TimeWait,
-];
-const PHASES: [Phase; 4] = [Phase::Open, Phase::Disorder, Phase::Recovery, Phase::Loss];
+/// What limits a sender of ours. Like the other enumerations, it is written as the number of its place.
 const LIMITS: [LimitedBy; 5] = [
     LimitedBy::Application,
     LimitedBy::PeerWindow,
@@ -31,6 +18,7 @@ const LIMITS: [LimitedBy; 5] = [
     LimitedBy::Pacing,
     LimitedBy::VirtualWindow,
 ];
+
 /// Takes a record apart from its beginning.
 struct Reader<'a> {
     left: &'a [u8],
@@ -97,8 +85,8 @@ impl Record {
         let connection = body.u64();
         let [kind, state, phase, limited_by] = body.take();
         let sequence = body.u32();
-        let state = nth(&STATES, state, "state")?;
-        let phase = nth(&PHASES, phase, "phase")?;
+        let state = nth(&State::ALL, state, "state")?;
+        let phase = nth(&Phase::ALL, phase, "phase")?;
         let limited_by = nth(&LIMITS, limited_by, "limit")?;
         let flow = FlowEvent::ALL.into_iter().find(|&event| event as u8 == kind);
         let what = match (kind, flow) {
@@ -110,7 +98,7 @@ impl Record {
                 What::Opened { local, remote: SocketAddr::new(remote, port()) }
             }
             (STATE, _) => {
-                let from = nth(&STATES, body.u8(), "former state")?;
+                let from = nth(&State::ALL, body.u8(), "former state")?;
                 let error = match body.u8().checked_sub(1) {
                     None => None,
                     Some(index) => Some(nth(&EndedBy::ALL, index, "error")?),

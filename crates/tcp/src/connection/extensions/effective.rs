@@ -13,8 +13,8 @@ use crate::time::{Duration, Instant};
 
 /// Variables whose old limit may still run: a timer, a rate, or an offered window. A change of their limits applies at once.
 pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
-    .and(Variables::one(Variable::PacingRate))
-    .and(Variables::one(Variable::Rto));
+    .union(Variables::one(Variable::PacingRate))
+    .union(Variables::one(Variable::Rto));
 
 /// The values from which safe ranges are computed.
 pub(in super::super) trait Own {
@@ -79,6 +79,11 @@ impl Connection {
     #[inline]
     pub(super) fn asked(&self, variable: Variable) -> Option<&Host> {
         if self.extensions.asks(variable) { self.extensions.get() } else { None }
+    }
+
+    /// Whether the safe ranges are not kept to. Where they are not, `control::growth` has what depends on it.
+    pub(in super::super) fn is_unconstrained(&self) -> bool {
+        self.extensions.get().is_some_and(|host| host.shared.combined.is_unconstrained())
     }
 
     /// TCP's own value of a variable and its safe range, and with them what is used.

@@ -223,7 +223,7 @@ impl Host {
         let happened = occasion.what - Wake::TIMER;
         let Host { layers, shared, .. } = self;
         let view = View::new(source, shared, occasion.now);
-        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
+        let (mut woken, mut asked, mut faulty) = (0, Variables::empty(), false);
         let mut clock = Instant::FAR_FUTURE;
         for layer in layers.iter_mut() {
             let due = layer.limits.take_due(occasion.now);
@@ -231,11 +231,11 @@ impl Host {
                 occasion.what = happened;
                 occasion.what.set(Wake::TIMER, due);
                 // It may change its limits, or replace them whole.
-                asked.add(layer.limits.some());
+                asked.insert(layer.limits.some());
                 layer.extension.on_wake(occasion, &view, &mut layer.limits);
                 layer.postpone_wake(occasion.now, due);
                 faulty |= layer.limits.fault().is_some();
-                asked.add(layer.limits.some());
+                asked.insert(layer.limits.some());
                 woken += 1;
             }
             clock = clock.min(layer.limits.clock());
@@ -263,13 +263,13 @@ impl Host {
     /// whether any value changed or only the requesting layers.
     #[inline(always)]
     pub(super) fn recombine(&mut self, asked: Variables) -> (Variables, bool) {
-        let (mut values, mut any) = (Variables::NONE, false);
-        for variable in asked.iter() {
+        let (mut values, mut any) = (Variables::empty(), false);
+        for variable in asked.each() {
             let change = self.recombine_one(variable);
             any |= change != Change::None;
             // Which of two layers stands for what both ask depends on the order in which they were attached, and nothing else may.
             if !matches!(change, Change::None | Change::Deciders) {
-                values.add(Variables::one(variable));
+                values.insert(Variables::one(variable));
             }
         }
         (values, any)

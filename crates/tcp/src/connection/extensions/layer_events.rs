@@ -47,10 +47,10 @@ impl PendingEvents {
     pub(super) fn request_changed(&mut self, variable: Variable, values: bool) {
         let one = Variables::one(variable);
         if values && self.told.has(variable) {
-            self.held.add(one);
+            self.held.insert(one);
         } else {
-            self.requests.add(one);
-            self.told.add(one);
+            self.requests.insert(one);
+            self.told.insert(one);
             self.held.remove(one);
         }
     }
@@ -64,7 +64,7 @@ impl PendingEvents {
     /// A round trip ended, or nothing is outstanding that could end one.
     #[inline]
     pub(super) fn round_over(&mut self) {
-        self.requests.add(self.held);
+        self.requests.insert(self.held);
         self.told = core::mem::take(&mut self.held);
     }
 

@@ -10,7 +10,7 @@ use crate::extension::{Variable, Wake};
 use alloc::boxed::Box;
 
 /// The summary of the layers for the next packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outline {
     /// The variables of which anything is asked.
     asked: Variables,
@@ -18,13 +18,6 @@ pub(super) struct Outline {
     heard: Wake,
     /// There are events for a log.
     events_pending: bool,
-}
-
-impl Default for Outline {
-    fn default() -> Self {
-        let (asked, heard) = (Variables::NONE, Wake::empty());
-        Outline { asked, heard, events_pending: false }
-    }
 }
 
 impl Outline {

@@ -123,11 +123,6 @@ impl<'a> View<'a> {
         read!(self.sack)
     }
 
-    /// Whether timestamps are agreed.
-    pub fn has_timestamps(&self) -> bool {
-        read!(self.timestamps)
-    }
-
     /// Running totals.
     pub fn counters(&self) -> &'a Counters {
         match self.glance.0 {

@@ -1,7 +1,9 @@
-//! ICMPv6 messages written by hand, the limits on errors, and round trips.
+//! Messages of ICMPv6.
 
-use super::*;
-use crate::QuotedPacket;
+use crate::icmp::*;
+use crate::ip::Protocol;
+use crate::{Ipv6Header, Ipv6Packet, QuotedPacket};
+use core::net::Ipv6Addr;
 use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
@@ -29,60 +31,58 @@ fn an_echo_is_read_and_written() {
     // Pseudo-header: 2001 + 0db8 + 1 + 2001 + 0db8 + 2 + 000a + 003a = 5bb9; message 8000 + 0102 +
     // 0003 + 6162 = e267; together 13e20, that is 3e21; complement c1de.
     let bytes = [128, 0, 0xc1, 0xde, 0x01, 0x02, 0x00, 0x03, b'a', b'b'];
-    let request = Icmpv6Message::EchoRequest { ident: 0x0102, seq: 3, data: b"ab" };
-    assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes), Ok(request));
+    let request = IcmpMessage::EchoRequest { ident: 0x0102, seq: 3, data: b"ab" };
+    assert_eq!(IcmpMessage::parse(HOST, PEER, &bytes), Ok(request));
     let mut out = [0xee; 12];
     assert_eq!(request.emit(HOST, PEER, &mut out), Ok(10));
     assert_eq!(out[..10], bytes);
     assert_eq!(out[10..], [0xee; 2]);
     // The addresses are part of what is summed.
-    assert_eq!(Icmpv6Message::parse(HOST, ALL_NODES, &bytes), Err(Error::BadChecksum));
+    assert_eq!(IcmpMessage::parse(HOST, ALL_NODES, &bytes), Err(Error::BadChecksum));
 }
 
 #[test]
 fn every_type_is_read_and_written() {
     let quoted = &[9, 9][..];
-    let unreachable = |code| Icmpv6Message::Unreachable { code, quoted };
+    let unreachable = |code| IcmpMessage::Unreachable { code, quoted };
     for (head, expected) in [
-        ([1, 0, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::NoRoute)),
-        ([1, 1, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Prohibited)),
+        ([1, 0, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Net)),
+        ([1, 1, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::CommunicationProhibited)),
         ([1, 2, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::BeyondScope)),
-        ([1, 3, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Address)),
+        ([1, 3, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Host)),
         ([1, 4, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Port)),
         ([1, 6, 0, 0, 0, 0, 0, 0], unreachable(UnreachableCode::Other(6))),
-        ([2, 0, 0, 0, 0, 0, 5, 0], Icmpv6Message::PacketTooBig { mtu: 1280, quoted }),
-        ([3, 1, 0, 0, 0, 0, 0, 0], Icmpv6Message::TimeExceeded { code: 1, quoted }),
+        ([2, 0, 0, 0, 0, 0, 5, 0], IcmpMessage::PacketTooBig { mtu: 1280, quoted }),
+        ([3, 1, 0, 0, 0, 0, 0, 0], IcmpMessage::TimeExceeded { code: 1, quoted }),
         (
             [4, 1, 0, 0, 0, 1, 0, 6],
-            Icmpv6Message::ParameterProblem { code: 1, pointer: 0x1_0006, quoted },
+            IcmpMessage::ParameterProblem { code: 1, pointer: 0x1_0006, quoted },
         ),
         (
             [129, 0, 0, 0, 1, 2, 3, 4],
-            Icmpv6Message::EchoReply { ident: 0x102, seq: 0x304, data: quoted },
+            IcmpMessage::EchoReply { ident: 0x102, seq: 0x304, data: quoted },
         ),
         // A neighbour solicitation.
         (
             [135, 0, 0, 0, 0, 0, 0, 0],
-            Icmpv6Message::Unknown { kind: 135, code: 0, body: &[0, 0, 0, 0, 9, 9] },
+            IcmpMessage::Unknown { kind: 135, code: 0, body: &[0, 0, 0, 0, 9, 9] },
         ),
     ] {
         let bytes = message(&[&head[..], quoted].concat());
-        assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes), Ok(expected));
+        assert_eq!(IcmpMessage::parse(HOST, PEER, &bytes), Ok(expected));
         let mut out = [0; 10];
         assert_eq!(expected.emit(HOST, PEER, &mut out), Ok(10));
         assert_eq!(out[..], bytes);
-        assert_eq!(expected.is_error(), head[0] < 128);
         assert_eq!(expected.quoted().is_some(), head[0] < 128);
         assert_eq!(expected.emit(HOST, PEER, &mut out[..9]), Err(Error::BufferTooSmall));
     }
-    assert!(Icmpv6Message::Unknown { kind: 100, code: 0, body: &[] }.is_error());
 }
 
 #[test]
 fn the_code_of_packet_too_big_is_ignored() {
     let bytes = message(&[2, 77, 0, 0, 0, 0, 5, 0]);
-    let expected = Icmpv6Message::PacketTooBig { mtu: 1280, quoted: &[] };
-    assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes), Ok(expected));
+    let expected = IcmpMessage::PacketTooBig { mtu: 1280, quoted: &[] };
+    assert_eq!(IcmpMessage::parse(HOST, PEER, &bytes), Ok(expected));
 }
 
 /// [RFC4443-2.3-1] [RFC8200-8.1-3]
@@ -90,46 +90,45 @@ fn the_code_of_packet_too_big_is_ignored() {
 fn broken_messages_are_errors() {
     let bytes = message(&[1, 3, 0, 0, 0, 0, 0, 0]);
     for len in 0..4 {
-        assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes[..len]), Err(Error::Truncated));
+        assert_eq!(IcmpMessage::parse(HOST, PEER, &bytes[..len]), Err(Error::Truncated));
     }
     let short = message(&[1, 3, 0, 0, 1, 2]);
-    assert_eq!(Icmpv6Message::parse(HOST, PEER, &short), Err(Error::Truncated));
+    assert_eq!(IcmpMessage::parse(HOST, PEER, &short), Err(Error::Truncated));
     let mut flipped = bytes.clone();
     flipped[7] ^= 1;
-    assert_eq!(Icmpv6Message::parse(HOST, PEER, &flipped), Err(Error::BadChecksum));
+    assert_eq!(IcmpMessage::parse(HOST, PEER, &flipped), Err(Error::BadChecksum));
 }
 
 #[test]
 fn an_error_fits_the_minimum_mtu() {
     let offending = packet(PEER, HOST, Protocol::TCP, &[0xab; 1400]);
-    // The header's own protocol does not matter.
-    let header = Ipv6Header::new(HOST, PEER, Protocol::TCP);
-    let error = Icmpv6Message::PacketTooBig { mtu: 1280, quoted: &offending };
+    let (src, dst) = (HOST.into(), PEER.into());
+    let error = IcmpMessage::PacketTooBig { mtu: 1280, quoted: &offending };
     let mut out = [0; 1500];
-    assert_eq!(emit_packet(&header, &error, &mut out), Ok(1280));
+    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(1280));
     let sent = Ipv6Packet::parse(&out).unwrap();
-    let message = Icmpv6Message::parse(sent.src(), sent.dst(), sent.payload()).unwrap();
+    let message = IcmpMessage::parse(sent.src(), sent.dst(), sent.payload()).unwrap();
     assert_eq!(message.quoted(), Some(&offending[..1232]));
     let quoted = QuotedPacket::parse(message.quoted().unwrap()).unwrap();
     assert_eq!((quoted.src, quoted.transport.len()), (PEER.into(), 1192));
     let mut short = packet(PEER, HOST, Protocol::TCP, &[0xab; 10]);
     short.extend([0xee; 10]);
-    assert_eq!(quote(&short).len(), 50);
-    let error = Icmpv6Message::TimeExceeded { code: 0, quoted: &short };
-    assert_eq!(emit_packet(&header, &error, &mut out), Ok(98));
-    assert_eq!(emit_packet(&header, &error, &mut out[..97]), Err(Error::BufferTooSmall));
+    let error = IcmpMessage::TimeExceeded { code: 0, quoted: &short };
+    assert_eq!(packet_len(src, &error), 98);
+    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(98));
+    assert_eq!(emit_packet(src, dst, &error, &mut out[..97]), Err(Error::BufferTooSmall));
 }
 
 /// [RFC4443-2.1-1] [RFC4443-2.4-7] [RFC4443-2.4-9]
 #[test]
 fn some_packets_are_never_answered() {
-    let unreachable = Icmpv6Message::Unreachable { code: UnreachableCode::Port, quoted: &[] };
-    let too_big = Icmpv6Message::PacketTooBig { mtu: 1280, quoted: &[] };
-    let option = Icmpv6Message::ParameterProblem { code: 2, pointer: 0, quoted: &[] };
-    let field = Icmpv6Message::ParameterProblem { code: 0, pointer: 0, quoted: &[] };
+    let unreachable = IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted: &[] };
+    let too_big = IcmpMessage::PacketTooBig { mtu: 1280, quoted: &[] };
+    let option = IcmpMessage::ParameterProblem { code: 2, pointer: 0, quoted: &[] };
+    let field = IcmpMessage::ParameterProblem { code: 0, pointer: 0, quoted: &[] };
     let may = |src, dst, protocol, payload: &[u8], error| {
         let bytes = packet(src, dst, protocol, payload);
-        may_answer_with_error(&Ipv6Packet::parse(&bytes).unwrap(), &error)
+        may_answer_with_error(&IpPacket::parse(&bytes).unwrap(), &error)
     };
     let tcp = Protocol::TCP;
     assert!(may(PEER, HOST, tcp, &[], unreachable));
@@ -148,16 +147,33 @@ fn some_packets_are_never_answered() {
     assert!(!may(PEER, HOST, Protocol::FRAGMENT, &piece, unreachable));
 }
 
+/// What only one version says cannot be written in the other.
+#[test]
+fn messages_of_the_other_version_are_refused() {
+    let code = UnreachableCode::SourceRouteFailed;
+    let here_only = IcmpMessage::Unreachable { code: UnreachableCode::BeyondScope, quoted: &[] };
+    let there_only = [
+        IcmpMessage::Unreachable { code, quoted: &[] },
+        IcmpMessage::Redirect { code: 0, gateway: Ipv4Addr::LOCALHOST, quoted: &[] },
+    ];
+    let mut out = [0; 8];
+    for message in there_only {
+        assert_eq!(message.emit(HOST, PEER, &mut out), Err(Error::BadVersion));
+    }
+    let here = Ipv4Addr::LOCALHOST;
+    assert_eq!(here_only.emit(here, here, &mut out), Err(Error::BadVersion));
+}
+
 /// What hides in fragments: an error may not be answered, however its headers are cut.
 #[test]
 fn fragments_of_errors_are_never_answered() {
-    let late = Icmpv6Message::TimeExceeded { code: 1, quoted: &[] };
-    let field = Icmpv6Message::ParameterProblem { code: ERRONEOUS_FIELD, pointer: 4, quoted: &[] };
-    let cut = Icmpv6Message::ParameterProblem { code: INCOMPLETE_CHAIN, pointer: 0, quoted: &[] };
+    let late = IcmpMessage::TimeExceeded { code: 1, quoted: &[] };
+    let field = IcmpMessage::ParameterProblem { code: ERRONEOUS_FIELD, pointer: 4, quoted: &[] };
+    let cut = IcmpMessage::ParameterProblem { code: INCOMPLETE_CHAIN, pointer: 0, quoted: &[] };
     let may = |next: u8, offset: u8, rest: &[u8], error| {
         let payload = [&[next, 0, 0, offset | 1, 0, 0, 0, 1], rest].concat();
         let bytes = packet(PEER, HOST, Protocol::FRAGMENT, &payload);
-        may_answer_with_error(&Ipv6Packet::parse(&bytes).unwrap(), &error)
+        may_answer_with_error(&IpPacket::parse(&bytes).unwrap(), &error)
     };
     let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     let [echo, unreachable] = [[128, 0, 0, 0], [1, 0, 0, 0]];
@@ -185,17 +201,17 @@ proptest! {
     ) {
         bytes[0] = known.unwrap_or(bytes[0]);
         let bytes = message(&bytes);
-        if let Ok(parsed) = Icmpv6Message::parse(HOST, PEER, &bytes) {
+        if let Ok(parsed) = IcmpMessage::parse(HOST, PEER, &bytes) {
             let mut out = vec![0; bytes.len()];
             prop_assert_eq!(parsed.emit(HOST, PEER, &mut out), Ok(bytes.len()));
-            prop_assert_eq!(Icmpv6Message::parse(HOST, PEER, &out), Ok(parsed));
+            prop_assert_eq!(IcmpMessage::parse(HOST, PEER, &out), Ok(parsed));
         } else {
-            prop_assert!(bytes.len() < crate::icmp_parts::HEADER_LEN);
+            prop_assert!(bytes.len() < HEADER_LEN);
         }
     }
 
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        _ = Icmpv6Message::parse(HOST, PEER, &bytes);
+        _ = IcmpMessage::parse(HOST, PEER, &bytes);
     }
 }
