@@ -23,9 +23,9 @@ use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
 pub use exposition::{MetricsText, labels};
-pub use metrics::{MOST_ASKING, serve_metrics};
+pub use metrics::serve_metrics;
 pub use slots::{Slot, Slots};
-pub use unix_name::UnixName;
+pub use unix_name::{MOST_ASKING, UnixName};
 
 /// So long a listener waits when the system has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,48 +1,17 @@
-//! Those who ask: at most a few are answered at a time, and Prometheus is answered behind the [front](super::front).
+//! Prometheus is answered behind the [front](super::front).
 //!
 //! The answer to `GET /metrics` is the metrics. Those who ask while the text is being made get the same text next, so that a crowd costs no more than one
 //! text after the other.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread;
 
 use super::front::{self, Guest, MOST_GUESTS, response};
-use super::{Slots, accept_next};
 
 /// What Prometheus calls its text format.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// So many are answered at the same time; others wait.
-pub const MOST_ASKING: usize = 16;
-
-/// Answers all who come, from now on, on threads of this name.
-///
-/// # Errors
-/// When there is no thread to be had.
-pub(super) fn answer_all<S: Send + 'static>(
-    name: &'static str,
-    accept: impl Fn() -> io::Result<S> + Send + 'static,
-    answer: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
-) -> io::Result<()> {
-    let (answer, slots) = (Arc::new(answer), Slots::new(MOST_ASKING));
-    let work = move || {
-        loop {
-            let slot = slots.take();
-            let Ok(stream) = accept_next(&accept) else { return };
-            let answer = Arc::clone(&answer);
-            let attend = move || {
-                let _slot = slot;
-                // The client may have gone without the answer.
-                let _ = answer(stream);
-            };
-            // Without a thread the connection is closed, which who asks will notice.
-            let _ = thread::Builder::new().name(name.into()).spawn(attend);
-        }
-    };
-    thread::Builder::new().name(name.into()).spawn(work).map(drop)
-}
 
 /// Answers Prometheus from now on with what `text` returns, on threads of its own. Where it listens.
 ///

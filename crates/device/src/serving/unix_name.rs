@@ -13,16 +13,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::metrics::answer_all;
+use super::{Slots, accept_next};
 
 /// So long the lock of a directory is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many are answered at the same time; others wait.
+pub const MOST_ASKING: usize = 16;
 
 /// A Unix socket that listens, and its name. When it is dropped the name goes, and nobody is taken any more.
 #[derive(Debug)]
@@ -67,17 +71,32 @@ impl UnixName {
         &self.path
     }
 
-    /// Answers all who come until it is dropped, on threads of this name: as many as [`MOST_ASKING`](super::MOST_ASKING) at a time.
+    /// Answers all who come until it is dropped, on threads of this name: as many as [`MOST_ASKING`] at a time.
     ///
     /// # Errors
     /// When there is no thread to be had.
     pub fn serve(
         &self,
-        thread: &'static str,
+        name: &'static str,
         answer: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        answer_all(thread, move || listener.accept().map(|(stream, _)| stream), answer)
+        let (answer, slots) = (Arc::new(answer), Slots::new(MOST_ASKING));
+        let work = move || {
+            loop {
+                let slot = slots.take();
+                let Ok((stream, _)) = accept_next(|| listener.accept()) else { return };
+                let answer = Arc::clone(&answer);
+                let attend = move || {
+                    let _slot = slot;
+                    // The client may have gone without the answer.
+                    let _ = answer(stream);
+                };
+                // Without a thread the connection is closed, which who asks will notice.
+                let _ = thread::Builder::new().name(name.into()).spawn(attend);
+            }
+        };
+        thread::Builder::new().name(name.into()).spawn(work).map(drop)
     }
 }
 
