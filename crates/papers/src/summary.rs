@@ -278,8 +278,10 @@ impl Summary {
                     there.and_then(|there| of_control(control, &there, baseline.as_deref())),
                 );
             }
-            let curves =
-                wanted.iter().filter(|one| Some(seed) == first && one.is_at(&point.settings));
+            let is_first = point.number == points[0].number;
+            let curves = wanted
+                .iter()
+                .filter(|one| Some(seed) == first && one.is_at(&point.settings, is_first));
             let values = RunValues {
                 settings: point.settings.clone(),
                 seed,

@@ -298,9 +298,9 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether a point has it.
-    pub(crate) fn is_at(&self, settings: &[Setting]) -> bool {
-        self.choice.is_at(settings)
+    /// Whether a point keeps it: each that is chosen, or the scenario's first if none is.
+    pub(crate) fn is_at(&self, settings: &[Setting], is_first: bool) -> bool {
+        self.choice.is_at(settings) && (is_first || !self.choice.at.is_empty())
     }
 }
 
