@@ -1,7 +1,7 @@
 //! The views in the terminal: `transom top` and `transom lab run --tui`.
 //!
-//! A command gives a [`Screen`]. This module owns the terminal: it draws about ten times per second, reads keys, and restores the terminal whenever the
-//! view ends: by a key, by an error, after a panic in any thread (by ratatui's hook), and when a signal ends the program
+//! A command gives a [`Screen`]. This module owns the terminal: it draws about ten times per second, and reads keys. It restores the terminal whenever the
+//! view ends: by a key, by an error, after a panic in any thread (ratatui's hook), and when a signal ends the program
 //! ([`interrupt`](crate::interrupt)). During the view the terminal sends no signals; Ctrl-C arrives as a key.
 
 mod chart;

@@ -1,4 +1,4 @@
-//! What the server of the page answers.
+//! The answers of the page's server.
 //!
 //! A thread looks while anybody watches, and keeps the newest look. Each watcher gets what has changed since the last event that it took, so that a slow
 //! browser misses looks and costs no memory.

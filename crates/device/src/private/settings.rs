@@ -26,7 +26,7 @@ const QUEUE_LEN: u32 = 10_000;
 /// The same where a process of more rights keeps them for a client. Each may have 64 KB.
 pub(super) const CLIENTS_QUEUE_LEN: u32 = 2000;
 
-/// What a private network is to be like, and who makes it.
+/// The settings of a private network, and who makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrivateSettings {

@@ -1,4 +1,4 @@
-//! What the server of the page answers. It keeps nothing for a browser but which run of it is the newest: the address has everything else.
+//! The answers of the page's server. It keeps nothing for a browser but which run of it is the newest: the address has everything else.
 
 use std::sync::Arc;
 

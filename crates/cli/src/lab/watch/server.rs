@@ -1,4 +1,4 @@
-//! What the server of the live view answers.
+//! The answers of the live view's server.
 
 use std::sync::Arc;
 use std::time::Duration;
