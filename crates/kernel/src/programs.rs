@@ -195,8 +195,4 @@ pub fn check() -> Result<(), KernelError> {
 }
 
 #[cfg(test)]
-mod nice;
-#[cfg(test)]
-mod policy;
-#[cfg(test)]
 mod tests;

@@ -12,6 +12,9 @@ use transom_device::namespace::Namespace;
 use super::*;
 use crate::layout::{ANY, RECORD, RawEvent, Record, flag};
 
+mod nice;
+mod policy;
+
 /// Bytes of a transfer.
 const BYTES: usize = 3_000_000;
 
@@ -28,7 +31,7 @@ struct Course {
 }
 
 /// A transfer whose acknowledgements are all reported, over a slow link with a short queue: it has losses.
-pub(super) fn reported() -> Option<Vec<RawEvent>> {
+fn reported() -> Option<Vec<RawEvent>> {
     let asked = |cookie| Request { reported: 0xff, ..Request::none(cookie) };
     Some(transfer_over(Some("rate 40mbit burst 8kb limit 40kb"), asked, true)?.told)
 }

@@ -256,7 +256,7 @@ fn the_kernel_program_decides_as_the_extension_does() {
 /// What a connection over a slow link reports: the states and the order of events are the kernel's.
 #[test]
 fn on_events_of_a_transfer_too() {
-    let Some(trace) = super::tests::reported() else { return };
+    let Some(trace) = super::reported() else { return };
     let Some((cgroup, programs)) =
         programs("transom-nice-transfer", InKernel::Nice(Nice::default()))
     else {
