@@ -1,6 +1,7 @@
 //! The few options that must speak of the connection outside. The program's own socket speaks of the way to the supervisor.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use libc::c_int;
@@ -22,13 +23,14 @@ const MAX_KERNEL_VALUE_LEN: usize = 1024;
 /// Sockets whose settings are kept before they are connected. With more of them, the settings have no effect outside.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The options that the program's own socket has for the connection outside, but those of IP and the congestion control.
-const OF_CONNECTIONS: [(c_int, c_int); 5] = [
-    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
-    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+/// The options that the program's own socket has for the connection outside, but those of IP and the congestion control, with the values that a socket
+/// can be given. The kernel shows what its settings for all sockets say, and that may be outside of these ranges.
+const OF_CONNECTIONS: [(c_int, c_int, RangeInclusive<c_int>); 5] = [
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0..=1),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1..=32_767),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1..=32_767),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 1..=127),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 0..=c_int::MAX),
 ];
 
 /// Those of IPv4, the same of IPv6, and the value that sockets have at first.
@@ -51,17 +53,19 @@ impl Settings {
     fn of(target: &Target) -> io::Result<Settings> {
         let read = |level, name| {
             let mut value = [0; 4];
-            get_option(target, level, name, &mut value).map(|_| value)
+            get_option(target, level, name, &mut value).map(|_| c_int::from_ne_bytes(value))
         };
         let mut values = Vec::new();
-        for (level, name) in OF_CONNECTIONS {
-            values.push((level, name, read(level, name)?));
+        for (level, name, possible) in OF_CONNECTIONS {
+            let value = read(level, name)?.clamp(*possible.start(), *possible.end());
+            values.push((level, name, value.to_ne_bytes()));
         }
         for (v4, v6, first) in OF_PACKETS {
             // An IPv4 socket has no options of IPv6. What sockets have at first is the profile's business.
-            let own = |level, name| read(level, name).ok().filter(|n| *n != first.to_ne_bytes());
+            // No packet leaves with a lifetime of zero.
+            let own = |level, name| read(level, name).ok().filter(|&n| n != first && n != 0);
             let value = own(libc::IPPROTO_IP, v4).or_else(|| own(libc::IPPROTO_IPV6, v6));
-            values.extend(value.map(|value| (libc::IPPROTO_IP, v4, value)));
+            values.extend(value.map(|value| (libc::IPPROTO_IP, v4, value.to_ne_bytes())));
         }
         Ok(Settings { values, congestion: None })
     }
