@@ -81,7 +81,7 @@ impl Shown {
 pub(crate) const LIMIT: Kind<Limit> = Kind {
     example: "100 packets or 64KiB",
     read: |text| text.parse().ok(),
-    show: |limit| Shown::Alone(limit.to_string()),
+    show: |limit| Shown::Alone(text::limit(*limit)),
 };
 
 pub(crate) const DURATION: Kind<Duration> = Kind {
@@ -141,12 +141,12 @@ pub(crate) const SWITCH: Kind<bool> = Kind {
     show: |on| if *on { Shown::Switch } else { Shown::Nothing },
 };
 
-/// What is found at the parameters of a queue or of a policy, one after the other.
+/// A visitor of the parameters of a queue or of a policy: it sets one of them, or writes all.
 #[derive(Default)]
 pub(crate) struct Walk<'a> {
     /// The parameter to be set, and its value.
     given: Option<(&'a str, &'a str)>,
-    /// Whether it was: otherwise what would be a value.
+    /// The outcome of setting it: on failure, an example of a value.
     outcome: Option<Result<(), &'static str>>,
     names: Vec<&'static str>,
     values: Vec<String>,
@@ -180,7 +180,7 @@ pub(crate) trait Parameters {
     /// Goes to each parameter, in the order in which they are written.
     fn walk(&mut self, walk: &mut Walk<'_>);
 
-    /// Sets one parameter by its name.
+    /// Sets one parameter by its name. `validate` checks whether they fit together.
     fn set(&mut self, parameter: &str, value: &str) -> Result<(), ArgumentError> {
         let mut walk = Walk { given: Some((parameter, value)), ..Walk::default() };
         self.walk(&mut walk);

@@ -1,5 +1,7 @@
 //! The small syntax of parameters: `name(first, second=value)`, and the quantities in them.
 
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
@@ -91,6 +93,25 @@ impl fmt::Display for Limit {
     }
 }
 
+/// Units of bytes. The first that leaves a whole number is written.
+const BYTES: [(&str, u64); 7] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+/// A limit as parameters have it, with the largest unit. [`Limit`] by itself is never written in MB or GB: its text is part of what names stored runs.
+pub(crate) fn limit(limit: Limit) -> String {
+    let Limit::Bytes(bytes) = limit else { return limit.to_string() };
+    let whole = |(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit);
+    let (name, unit) = BYTES.iter().find(whole).unwrap_or(&("B", 1));
+    format!("{}{name}", bytes / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use std::string::ToString;
@@ -113,6 +134,16 @@ mod tests {
             assert_eq!(gain(text), Some(Fraction::from_millionths(millionths)));
             assert_eq!(Fraction::from_millionths(millionths).to_string(), text);
         }
+    }
+
+    #[test]
+    fn limits_of_parameters_have_the_largest_unit() {
+        for text in
+            ["1MB", "3GB", "2MiB", "1GiB", "1500kB", "1501B", "0B", "7 packets", "unlimited"]
+        {
+            assert_eq!(limit(text.parse().unwrap()), text);
+        }
+        assert_eq!(Limit::Bytes(1_000_000).to_string(), "1000kB");
     }
 
     #[test]

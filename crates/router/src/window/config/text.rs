@@ -62,7 +62,7 @@ const THRESHOLD: Kind<Threshold> = Kind {
         Limit::Bytes(bytes) => Some(Threshold::Bytes(bytes)),
         Limit::Unlimited => None,
     },
-    show: |threshold| Shown::Value(threshold.as_limit().to_string()),
+    show: |threshold| Shown::Value(text::limit(threshold.as_limit())),
 };
 
 const PACKETS: Kind<u64> = Kind {
@@ -80,7 +80,7 @@ const BYTES: Kind<u64> = Kind {
         Limit::Bytes(bytes) => Some(bytes),
         _ => None,
     },
-    show: |bytes| Shown::Value(Limit::Bytes(*bytes).to_string()),
+    show: |bytes| Shown::Value(text::limit(Limit::Bytes(*bytes))),
 };
 
 /// Bytes, above zero.
