@@ -17,7 +17,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, Nla, ParseableParametrized};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, ParseableParametrized};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
 };
@@ -295,15 +295,16 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     let (mut name, mut mtu, mut queue_len, mut stats) = (None, None, None, None);
     let (mut station, mut persistent_tun) = (None, None);
     for attribute in attributes(answer, LINK_BODY_LEN) {
+        if attribute.kind() == libc::IFLA_LINKINFO {
+            persistent_tun = persistent_tun_of(attribute.value());
+            continue;
+        }
         match LinkAttribute::parse_with_param(&attribute, header.interface_family) {
             Ok(LinkAttribute::IfName(text)) => name = Some(text),
             Ok(LinkAttribute::Mtu(bytes)) => mtu = Some(bytes),
             Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
             Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
             Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
-            Ok(LinkAttribute::LinkInfo(told)) if told.contains(&LinkInfo::Kind(InfoKind::Tun)) => {
-                persistent_tun = Some(told.iter().any(is_persistent));
-            }
             _ => {}
         }
     }
@@ -328,18 +329,16 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     Some((state, counters))
 }
 
-/// Whether this says of a TUN interface that it outlives its last descriptor (`IFLA_TUN_PERSIST` of linux/if_link.h).
-fn is_persistent(info: &LinkInfo) -> bool {
+/// Whether a TUN interface outlives its last descriptor (`IFLA_TUN_PERSIST` of linux/if_link.h); nothing if this is of another kind of interface.
+fn persistent_tun_of(info: &[u8]) -> Option<bool> {
     const PERSIST: u16 = 6;
-    let LinkInfo::Data(InfoData::Tun(told)) = info else { return false };
-    told.iter().any(|attribute| {
-        let mut value = [0];
-        let is_it = attribute.kind() == PERSIST && attribute.value_len() == value.len();
-        if is_it {
-            attribute.emit_value(&mut value);
-        }
-        value == [1]
-    })
+    let find = |bytes, kind| attributes(bytes, 0).find(|attribute| attribute.kind() == kind);
+    let kind = find(info, libc::IFLA_INFO_KIND)?;
+    if kind.value().split(|byte| *byte == 0).next() != Some(b"tun") {
+        return None;
+    }
+    let Some(data) = find(info, libc::IFLA_INFO_DATA) else { return Some(false) };
+    Some(find(data.value(), PERSIST).is_some_and(|attribute| attribute.value() == [1]))
 }
 
 fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> InterfaceError {

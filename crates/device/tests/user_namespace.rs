@@ -105,7 +105,10 @@ fn ordinary_user() {
         Err(error) => panic!("{error:?}"),
     }
     assert!(rustix::process::geteuid().is_root(), "root within");
+    let namespace = || std::fs::read_link("/proc/self/ns/user").unwrap();
+    let before = namespace();
     enter_user_namespace().expect("again is harmless");
+    assert_eq!(namespace(), before);
     use_network();
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use transom_device::interface::InterfaceState;
 use transom_device::own_file;
 
 use super::audit::Event;
@@ -227,7 +228,13 @@ impl Daemon {
             self.end_lease(device, reason);
         }
         // Devices come and go; the rest seldom changes.
-        let unchanged = state.uplinks == self.host_state.uplinks
+        let same = |(one, other): (&InterfaceState, &InterfaceState)| {
+            (one.index, &one.name, one.mtu, one.up)
+                == (other.index, &other.name, other.mtu, other.up)
+        };
+        let before = &self.host_state.uplinks;
+        let unchanged = state.uplinks.len() == before.len()
+            && state.uplinks.iter().zip(before).all(same)
             && state.addresses == self.host_state.addresses
             && state.locals == self.host_state.locals;
         let mtu = self.host_state.mtu();

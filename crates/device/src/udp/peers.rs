@@ -153,6 +153,7 @@ impl Peers {
             // Shorter than what it answers, and made from nothing that is kept: it may always be sent.
             return Verdict::Answer(challenge(cookie, hello.session));
         }
+        // There are `MOST` at most, and whoever comes here has shown that packets reach it.
         let mut peers = self.by_session.iter();
         let known = peers.find(|(_, peer)| peer.identity == hello.identity);
         let outcome = match known.map(|(session, _)| *session) {
@@ -173,11 +174,11 @@ impl Peers {
         from: SocketAddr,
         hello: &Hello,
     ) -> Result<Welcome, Refusal> {
-        let host_is_full = self.is_full(from.ip());
-        let peer = self.by_session.get_mut(&session).ok_or(Refusal::Full)?;
-        if peer.endpoint.ip() != from.ip() && host_is_full {
+        let before = self.by_session.get(&session).map(|peer| peer.endpoint.ip());
+        if before != Some(from.ip()) && self.is_full(from.ip()) {
             return Err(Refusal::Full);
         }
+        let peer = self.by_session.get_mut(&session).ok_or(Refusal::Full)?;
         if peer.endpoint != from {
             peer.path = Path::default();
         }
