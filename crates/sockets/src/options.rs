@@ -154,8 +154,12 @@ fn is_for(entry: &OptionEntry, version: Family) -> bool {
 pub fn meanings<'a>(values: impl IntoIterator<Item = (i32, i32, &'a [u8])>) -> SocketOptions {
     let mut options = Options::of_profile(&Profile::default());
     let mut set = |(level, number, value): (i32, i32, &[u8])| {
-        let entry = OptionEntry::find(level, number)?;
-        options.set(entry, value).is_ok().then_some(entry)
+        let (entry, before) = (OptionEntry::find(level, number)?, options.clone());
+        let is_possible = options.set(entry, value).is_ok();
+        if !is_possible {
+            options = before;
+        }
+        is_possible.then_some(entry)
     };
     let set: Vec<_> = values.into_iter().filter_map(&mut set).collect();
     let mut meant = SocketOptions::default();

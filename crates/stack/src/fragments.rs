@@ -39,6 +39,14 @@ pub struct FragmentLimits {
     pub lifetime: Duration,
 }
 
+transom_tcp::setters! {
+    const FragmentLimits:
+    with_packets = packets: usize,
+    with_bytes = bytes: usize,
+    with_pieces = pieces: usize,
+    with_lifetime = lifetime: Duration,
+}
+
 impl Default for FragmentLimits {
     fn default() -> Self {
         FragmentLimits {

@@ -44,7 +44,7 @@ fn meaning(message: &IcmpMessage<'_>, is_v4: bool) -> Option<IcmpError> {
     })
 }
 
-/// The packet of a message; `None` if there can be none.
+/// The packet of a message; `None` if this version has no such message.
 pub(crate) fn packet(src: IpAddr, dst: IpAddr, message: &IcmpMessage<'_>) -> Option<Vec<u8>> {
     let mut packet = vec![0; icmp::packet_len(src, message)];
     icmp::emit_packet(src, dst, message, &mut packet).ok()?;

@@ -204,6 +204,7 @@ options! {
         possible: |socket| matches!(socket.role, Role::Fresh);
     /// Unsent bytes from which on nothing more is taken; there is room again below half of it. 0: the send buffer decides.
     IPPROTO_TCP TCP_NOTSENT_LOWAT: Number(ANY, same, |o| &mut o.notsent_low_water),
+        shown: Some(|s, fd| Ok(s.table.get(fd)?.options.notsent_low_water.to_ne_bytes().to_vec())),
         effect: Live(|o| meant(Setting::NotsentLowWater(o.notsent_low_water)));
 
     /// The type of service; its lower two bits are not the application's.

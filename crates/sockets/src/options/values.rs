@@ -68,7 +68,7 @@ impl Values {
         match self {
             Values::ReadOnly | Values::Own(_) => Err(Errno(ENOPROTOOPT)),
             Values::Flag(place) => int(*place(options)),
-            Values::Number(_, _, place) => Ok((*place(options) as i32).to_ne_bytes().to_vec()),
+            Values::Number(_, _, place) => int(*place(options)),
             Values::Seconds(_, place) => int(place(options).as_millis() / 1000),
             Values::Millis(place) => int(place(options).map_or(0, Duration::as_millis)),
             Values::Linger(place) => Ok(show_linger(*place(options))),

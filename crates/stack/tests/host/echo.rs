@@ -42,6 +42,11 @@ fn together(sent: &[Sent]) -> (Sent, Vec<usize>) {
     let mut whole = Vec::new();
     for (number, piece) in sent.iter().enumerate() {
         let fragment = piece.ip().fragment().expect("a fragment");
+        let name = |of: &Sent| {
+            let ip = of.ip();
+            (ip.src(), ip.dst(), ip.protocol(), ip.fragment().map(|fragment| fragment.id))
+        };
+        assert_eq!(name(piece), name(&sent[0]));
         assert_eq!(
             (usize::from(fragment.offset), fragment.more),
             (whole.len(), number + 1 < sent.len())
