@@ -228,7 +228,7 @@ pub struct LeaseStatus {
     pub connected: bool,
     /// How many packets a second may leave.
     pub packets_per_second: Option<u32>,
-    /// The addresses and ports whose packets it takes: at most 64 addresses and ports.
+    /// The addresses and ports whose packets it takes, the first 64 of them.
     pub ports: Vec<SocketAddr>,
     /// How many more addresses and ports there are.
     pub more_ports: u64,

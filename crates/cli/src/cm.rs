@@ -60,7 +60,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::List { socket, json } => {
             let all = Client::list(&socket)
                 .with_context(|| format!("no answer from {}", socket.display()))?;
-            output::shown(json, &all, || shown(&all))
+            // As a value its names are sorted.
+            output::shown(json, &serde_json::to_value(&all)?, || shown(&all))
         }
     }
 }

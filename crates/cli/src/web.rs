@@ -130,7 +130,7 @@ async fn for_this_page_once(mut response: Response) -> Response {
     response
 }
 
-/// A live stream of server-sent events (WHATWG HTML, section 9.2), or the refusal if there are too many. Only without a refusal `begin` is called. `next`
+/// A live stream of server-sent events (WHATWG HTML, section 9.2), or the refusal if there are too many. `begin` is called only if there is no refusal. `next`
 /// gives an event, and what it needs for the one after.
 pub(crate) fn events<S, T, F>(
     visitor: &Visitor,

@@ -1,8 +1,8 @@
 //! The TCP connections of a network namespace, whichever program has them: the kernel's `sock_diag`.
 //!
 //! [`Diag::tcp`] asks for those that there are now, with their `TCP_INFO`. A connection that ends between two such looks would take
-//! what it has counted with it, so [`DestroyEvents`] hears of each as it ends. Both look at the namespace that the thread which opened them was in. [`Diag::destroy_all`] ends them
-//! all.
+//! what it has counted with it, so [`DestroyEvents`] hears of each as it ends. [`Diag::destroy_all`] ends them all. `Diag` and `DestroyEvents` look at
+//! the namespace of the thread that opened them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

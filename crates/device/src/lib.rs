@@ -14,7 +14,7 @@
 //! - [`Capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
-//! - [`interface`]: all interfaces, addresses, ways and queues, their settings, and word of changes.
+//! - [`interface`]: all interfaces, addresses, routes and queues, their settings, and word of changes.
 //! - [`tcp_info`] and [`Diag`]: what the kernel tells of its own TCP connections.
 //! - [`FrameSocket`]: whole frames of an interface that exists already.
 //! - [`PacketQueue`]: packets that the kernel holds until we have decided about them.

@@ -116,6 +116,11 @@ impl Manager {
         self.member(Some(macroflow.into()), weight)
     }
 
+    /// The same for the macroflow of all flows to the connection's peer ([`macroflow_to`]).
+    pub fn client_by_destination(&self, weight: u32) -> Client {
+        self.member(None, weight)
+    }
+
     fn member(&self, macroflow: Option<String>, weight: u32) -> Client {
         Client::new(self.clone(), macroflow, weight.max(1))
     }

@@ -1,6 +1,6 @@
 //! rLEDBAT (RFC 9840): the receiver keeps a background transfer behind everyone else, whatever its sender runs, by the window that it offers.
 //!
-//! The receiver has its own window RLWND, by the rules of LEDBAT++ ([the native controller](transom_tcp::congestion::ledbat_plus_plus), applied to
+//! The receiver has its own window RLWND, by the rules of LEDBAT++ (the native controller `ledbat++`, applied to
 //! arriving data). It advertises the smaller of RLWND and flow control's own window (fcwnd). An advertised window is never taken back: a smaller
 //! RLWND takes effect as data arrives.
 //!

@@ -5,7 +5,7 @@
 //! and timeout of a connection the server takes its state, and limits its congestion window to its share. The shares are those of
 //! [`transom_extensions::cm`]: the server has no arithmetic of its own.
 //!
-//! Flows of UDP take part by a second socket (`protocol.rs`). A program registers the destination with [`Client`], reports its receiver's
+//! Flows of UDP take part by a second socket (docs/remote-extensions.md describes it). A program registers the destination with [`Client`], reports its receiver's
 //! feedback, and sends when it gets a grant.
 //!
 //! # Permissions

@@ -1,6 +1,6 @@
 //! Names of an enum's values, for whoever reads and writes them: one list, and not one for each direction.
 
-/// Gives an enum all of its values, and the ways from a value to its name and back. The compiler asks for each value.
+/// Gives an enum all of its values, and the ways from a value to its name and back. The compiler refuses a list that lacks one.
 macro_rules! named {
     ($enum:ident: $($value:ident = $name:literal,)+) => {
         impl $enum {

@@ -216,7 +216,7 @@ impl<'a> IcmpMessage<'a> {
     /// length.
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`]; [`Error::BadVersion`] if this version of IP has no such message.
+    /// [`Error::BufferTooSmall`]; [`Error::BadVersion`] if this version of IP has no such message, or no room for its pointer.
     pub fn emit(
         &self,
         src: impl Into<IpAddr>,

@@ -41,7 +41,7 @@ pub struct Ipv6Packet<'a> {
 
 impl<'a> Ipv6Packet<'a> {
     /// Reads the packet at the start of `bytes`, which may be longer than the packet, and walks its
-    /// extension headers. [`Error::Truncated`] is also for one that is longer than the packet.
+    /// extension headers. [`Error::Truncated`] also stands for an extension header that is longer than the packet.
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(Error::Truncated)?;

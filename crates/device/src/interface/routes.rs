@@ -1,4 +1,4 @@
-//! Routes, and the ways that packets take by them.
+//! Routes, and what the kernel answers about them.
 
 use std::io;
 use std::net::IpAddr;

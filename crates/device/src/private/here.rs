@@ -39,7 +39,7 @@ pub enum Change {
     RemoveAddress(IpPrefix),
     /// One more of the [`bindable`](PrivateSettings::bindable) addresses.
     AddBindable(IpPrefix),
-    /// One of them less. Connections that use it go on until they end.
+    /// The host has lost such an address. Connections that use it go on until they end.
     RemoveBindable(IpPrefix),
     /// One more of the [`routes`](PrivateSettings::routes).
     AddRoute(IpPrefix, Option<IpAddr>),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-/// A socket whose reads and writes can be bounded one by one: any of the kernel's, and others.
+/// A socket whose reads and writes can be bounded one by one. Every socket of the kernel is one; other types may be.
 pub trait Timeouts {
     /// Bounds how long a read waits.
     ///

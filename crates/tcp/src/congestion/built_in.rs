@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// An algorithm here, with its parameters.
+/// A built-in algorithm, with its parameters.
 pub(super) trait BuiltIn: Clone + Default + fmt::Debug + Send + Sync + 'static {
     /// The name by which it is chosen.
     const NAME: &'static str;
@@ -128,7 +128,7 @@ pub(super) fn is_gain(part: Fraction) -> bool {
     part > Fraction::default() && part <= Fraction::ONE
 }
 
-/// An algorithm here as a profile names it: by the text that it writes.
+/// A built-in algorithm as a profile names it: by the text that it writes.
 #[derive(Clone, Debug)]
 struct Chosen<T>(T);
 
@@ -145,14 +145,14 @@ impl<T: BuiltIn> fmt::Display for Chosen<T> {
 }
 
 impl CongestionChoice {
-    /// An algorithm here.
+    /// A built-in algorithm.
     pub(super) fn built_in(algorithm: impl BuiltIn) -> Self {
         CongestionChoice::new(Chosen(algorithm))
     }
 }
 
 impl Entry {
-    /// That of an algorithm here.
+    /// The entry of a built-in algorithm.
     pub(super) const fn of<T: BuiltIn>() -> Self {
         Entry {
             name: T::NAME,

@@ -11,7 +11,7 @@ use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 
 /// A look at a connection, for subscribers of its events and for extensions. Each value is that of the field of the same name in
-/// [`ConnectionState`](crate::state::ConnectionState).
+/// [`ConnectionState`](crate::state::ConnectionState), unless its description says otherwise.
 ///
 /// Filling the whole state costs more than the record of an event may: there are thousands of records in a millisecond.
 #[derive(Clone, Copy, Debug)]
@@ -189,7 +189,7 @@ impl<'a> Glance<'a> {
         look!(self.dupthresh, tcp => tcp.own_loss_threshold())
     }
 
-    /// The peer's address ([`Setting::Remote`](super::Setting::Remote)): where the profile names extensions and the host has said it, and never of a connection that another TCP runs.
+    /// The peer's address ([`Setting::Remote`](super::Setting::Remote)): where the profile names extensions and the host has said it, and what its state says for a connection that another TCP runs.
     #[inline]
     pub fn remote(&self) -> Option<IpAddr> {
         look!(self.remote, tcp => tcp.remote())
@@ -231,6 +231,12 @@ impl<'a> Glance<'a> {
     #[inline]
     pub fn limited_transmit(&self) -> bool {
         look!(self.limited_transmit, tcp => tcp.profile.limited_transmit)
+    }
+
+    /// Whether timestamps are agreed.
+    #[inline]
+    pub fn has_timestamps(&self) -> bool {
+        look!(self.timestamps, tcp => tcp.agreed.timestamps)
     }
 
     /// Whether SACK is agreed.

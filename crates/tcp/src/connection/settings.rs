@@ -20,7 +20,8 @@ pub enum Setting {
     /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
     NotsentLowWater(u32),
     /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`). It notifies of fewer when no more can come: at the
-    /// end of the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
+    /// end of the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1. A blocking read waits for as many, or
+    /// for as many as its buffer can hold; when its timeout passes, it returns what is there.
     ReceiveLowWater(usize),
     /// Fixes the receive buffer's size, in bytes, and ends its growth.
     ReceiveBuffer(usize),
@@ -34,7 +35,8 @@ pub enum Setting {
     /// How long the connection waits for the peer's FIN after the application has let go of it and our FIN is acknowledged
     /// (`TCP_LINGER2`). With a span of zero it is gone at once, and a FIN that comes later is answered with a reset.
     FinWait2(Duration),
-    /// Whether packets may be fragmented, and whether what routers say of their size counts. The packets' own flag is the host's business.
+    /// Whether packets may be fragmented, and whether what routers say of their size counts (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`). The packets' own flag is
+    /// the host's business. The SYN has it only if the profile has it before.
     PathMtuDiscovery(PathMtuDiscovery),
     /// Whether calls report a soft error, once: reading and writing fail with it, and the connection continues (`IP_RECVERR` of Linux). Off by
     /// default [SHLD-20].

@@ -203,7 +203,7 @@ fn write_settings(f: &mut fmt::Formatter<'_>, settings: &PrivateSettings) -> fmt
     Ok(())
 }
 
-/// PrivateSettings that are not named have their defaults. All else is checked by who makes the network.
+/// Settings that are not named have their defaults. All else is checked by who makes the network.
 fn read_settings(lines: &str) -> Result<PrivateSettings, MakerError> {
     let mut settings = PrivateSettings::default();
     for line in lines.lines() {

@@ -162,6 +162,9 @@ fn messages_of_the_other_version_are_refused() {
     }
     let here = Ipv4Addr::LOCALHOST;
     assert_eq!(here_only.emit(here, here, &mut out), Err(Error::BadVersion));
+    let pointer = |pointer| IcmpMessage::ParameterProblem { code: 0, pointer, quoted: &[] };
+    assert_eq!(pointer(256).emit(here, here, &mut out), Err(Error::BadVersion));
+    assert_eq!(pointer(255).emit(here, here, &mut out), Ok(8));
 }
 
 /// What hides in fragments: an error may not be answered, however its headers are cut.
