@@ -91,7 +91,7 @@ impl<'a> Ipv6Packet<'a> {
         self.walk.protocol
     }
 
-    /// The offset of the byte that names [`protocol`](Self::protocol), in bytes from the start of the
+    /// The offset of the byte that names `protocol`, in bytes from the start of the
     /// packet: what an ICMPv6 *unrecognized next header* points at (RFC 4443 3.4).
     #[inline]
     pub fn protocol_offset(&self) -> usize {
