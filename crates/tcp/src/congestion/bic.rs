@@ -63,11 +63,9 @@ impl BuiltIn for Bic {
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Bic { smax, smin, beta, .. } = *self;
         let least = u128::from(smin.millionths());
-        if smax == 0 || least == 0 || least > u128::from(smax) * 1_000_000 {
-            let reason =
-                format_args!("smin is above 0 and at most smax, not {smin} with smax = {smax}");
-            return Err(given.impossible(reason));
-        }
+        let fits = smax > 0 && least > 0 && least <= u128::from(smax) * 1_000_000;
+        let value = format_args!("{smin} with smax = {smax}");
+        require(given, fits, "smin is above 0 and at most smax", value)?;
         require(given, is_share(beta), "beta is between 0 and 1", beta)
     }
 

@@ -112,7 +112,7 @@ impl Value for bool {
 pub(super) fn require(
     given: &Arguments<'_>,
     fits: bool,
-    rule: &str,
+    rule: impl fmt::Display,
     value: impl fmt::Display,
 ) -> Result<(), ArgumentError> {
     if fits { Ok(()) } else { Err(given.impossible(format_args!("{rule}, not {value}"))) }

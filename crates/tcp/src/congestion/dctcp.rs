@@ -10,7 +10,7 @@
 //! section 4.2 wants it to decay to almost nothing. The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
 //! acknowledged, which is the connection's round.
 
-use super::built_in::{BuiltIn, Value, is_gain};
+use super::built_in::{BuiltIn, Value, is_gain, require};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, react};
 use crate::ack_context::AckContext;
@@ -53,11 +53,9 @@ impl BuiltIn for Dctcp {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Dctcp { g, alpha } = *self;
-        if !is_gain(g) || alpha > Fraction::ONE {
-            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
-            return Err(given.impossible(reason));
-        }
-        Ok(())
+        let fits = is_gain(g) && alpha <= Fraction::ONE;
+        let rule = "g is above 0 and, as alpha, at most 1";
+        require(given, fits, rule, format_args!("{g} and {alpha}"))
     }
 
     fn kind(&self) -> Kind {

@@ -14,7 +14,6 @@ use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -47,8 +46,8 @@ impl BuiltIn for MulTcp {
     }
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
-        let rule = format!("n is between 1 and {MOST}");
-        require(given, (1..=MOST).contains(&self.n), &rule, self.n)
+        let rule = format_args!("n is between 1 and {MOST}");
+        require(given, (1..=MOST).contains(&self.n), rule, self.n)
     }
 
     fn kind(&self) -> Kind {

@@ -16,7 +16,7 @@
 //! - Where Vegas leaves a choice, the choice is that of [`super::vegas`].
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::delay::is_alone;
 use super::vegas::{Controller as VegasController, Vegas, Verdict};
@@ -82,12 +82,9 @@ impl BuiltIn for Nice {
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Nice { vegas, fraction, threshold } = *self;
         vegas.check(given)?;
-        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
-            let reason =
-                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
-            return Err(given.impossible(reason));
-        }
-        Ok(())
+        let fits = fraction < Fraction::ONE && threshold < Fraction::ONE;
+        let value = format_args!("{fraction} and {threshold}");
+        require(given, fits, "fraction and threshold are below 1", value)
     }
 
     fn kind(&self) -> Kind {

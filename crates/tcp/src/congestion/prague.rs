@@ -27,7 +27,7 @@ mod classic;
 mod tests;
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value, is_gain};
+use super::built_in::{BuiltIn, Value, is_gain, require};
 use super::controller::Kind;
 use super::{CongestionControl, CongestionEvent, Window, half, react};
 use crate::ack_context::AckContext;
@@ -90,15 +90,12 @@ impl BuiltIn for Prague {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Prague { g, alpha, rtt, .. } = *self;
-        if !is_gain(g) || alpha > Fraction::ONE {
-            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
-            return Err(given.impossible(reason));
-        }
-        if rtt > LONGEST_RTT {
-            let (most, rtt) = (DurationText(LONGEST_RTT), DurationText(rtt));
-            return Err(given.impossible(format_args!("rtt is at most {most}, not {rtt}")));
-        }
-        Ok(())
+        let fits = is_gain(g) && alpha <= Fraction::ONE;
+        let rule = "g is above 0 and, as alpha, at most 1";
+        require(given, fits, rule, format_args!("{g} and {alpha}"))?;
+        let most = DurationText(LONGEST_RTT);
+        let rule = format_args!("rtt is at most {most}");
+        require(given, rtt <= LONGEST_RTT, rule, DurationText(rtt))
     }
 
     fn kind(&self) -> Kind {

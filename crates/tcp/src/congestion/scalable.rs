@@ -8,7 +8,7 @@
 //! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;
-use super::built_in::{BuiltIn, Value, is_gain, is_share};
+use super::built_in::{BuiltIn, Value, is_gain, is_share, require};
 use super::controller::Kind;
 use super::{CongestionControl, Window, half};
 use crate::ack_context::AckContext;
@@ -51,12 +51,8 @@ impl BuiltIn for Scalable {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Scalable { a, b, .. } = *self;
-        if !is_gain(a) || !is_share(b) {
-            let reason =
-                format_args!("a is above 0 and at most 1, b between 0 and 1, not {a} and {b}");
-            return Err(given.impossible(reason));
-        }
-        Ok(())
+        let rule = "a is above 0 and at most 1, b between 0 and 1";
+        require(given, is_gain(a) && is_share(b), rule, format_args!("{a} and {b}"))
     }
 
     fn kind(&self) -> Kind {

@@ -16,7 +16,7 @@
 //! - The window grows only when it was what held the sender back, and never shrinks below two segments.
 
 use super::arithmetic::mul_div;
-use super::built_in::{BuiltIn, Value};
+use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::{Algorithm, CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
@@ -76,16 +76,11 @@ impl BuiltIn for Vegas {
 
     fn check(&self, given: &Arguments<'_>) -> Result<(), ArgumentError> {
         let Vegas { alpha, beta, noise, .. } = *self;
-        if alpha > beta {
-            let reason = format_args!("alpha is at most beta, not {alpha} with beta = {beta}");
-            return Err(given.impossible(reason));
-        }
-        if noise > Duration::from_secs(1) || !noise.as_nanos().is_multiple_of(1000) {
-            let reason =
-                format_args!("noise is whole microseconds, a second at most, not {noise:?}");
-            return Err(given.impossible(reason));
-        }
-        Ok(())
+        let value = format_args!("{alpha} with beta = {beta}");
+        require(given, alpha <= beta, "alpha is at most beta", value)?;
+        let fits = noise <= Duration::from_secs(1) && noise.as_nanos().is_multiple_of(1000);
+        let rule = "noise is whole microseconds, a second at most";
+        require(given, fits, rule, format_args!("{noise:?}"))
     }
 
     fn kind(&self) -> Kind {

@@ -189,7 +189,8 @@ impl<'a> Glance<'a> {
         look!(self.dupthresh, tcp => tcp.own_loss_threshold())
     }
 
-    /// The peer's address ([`Setting::Remote`](super::Setting::Remote)): where the profile names extensions and the host has said it, and what its state says for a connection that another TCP runs.
+    /// The peer's address ([`Setting::Remote`](super::Setting::Remote)). It is known where the profile names extensions and the host has said it. For a
+    /// connection that another TCP runs, it is what its state says.
     #[inline]
     pub fn remote(&self) -> Option<IpAddr> {
         look!(self.remote, tcp => tcp.remote())

@@ -77,7 +77,7 @@ impl Connection {
             pacing_rate: seen.pacing_rate(),
             reordering: reordered_over.max(self.profile.dup_thresh),
             reordering_seen,
-            timestamps: self.agreed.timestamps,
+            timestamps: seen.has_timestamps(),
             sack: seen.has_sack(),
             fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
