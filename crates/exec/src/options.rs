@@ -1,14 +1,13 @@
 //! The few options that must speak of the connection outside. The program's own socket speaks of the way to the supervisor.
 
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
 use transom_net::{ConnectionState, Profile, SocketOption, SocketOptions, TcpStream};
 use transom_sockets::info::TcpInfo;
-use transom_sockets::options::{in_room, meanings, name_of, show_name};
+use transom_sockets::options::{in_room, meanings, name_of, nearest, show_name};
 
 use crate::calls::{Arguments, Outcome, Refusal, Target};
 use crate::end::End;
@@ -23,14 +22,13 @@ const MAX_KERNEL_VALUE_LEN: usize = 1024;
 /// Sockets whose settings are kept before they are connected. With more of them, the settings have no effect outside.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The options that the program's own socket has for the connection outside, but those of IP and the congestion control, with the values that a socket
-/// can be given. The kernel shows what its settings for all sockets say, and that may be outside of these ranges.
-const OF_CONNECTIONS: [(c_int, c_int, RangeInclusive<c_int>); 5] = [
-    (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0..=1),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1..=32_767),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1..=32_767),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 1..=127),
-    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 0..=c_int::MAX),
+/// The options that the program's own socket has for the connection outside, but those of IP and the congestion control.
+const OF_CONNECTIONS: [(c_int, c_int); 5] = [
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
 ];
 
 /// Those of IPv4, the same of IPv6, and the value that sockets have at first.
@@ -56,8 +54,8 @@ impl Settings {
             get_option(target, level, name, &mut value).map(|_| c_int::from_ne_bytes(value))
         };
         let mut values = Vec::new();
-        for (level, name, possible) in OF_CONNECTIONS {
-            let value = read(level, name)?.clamp(*possible.start(), *possible.end());
+        for (level, name) in OF_CONNECTIONS {
+            let value = nearest(level, name, read(level, name)?);
             values.push((level, name, value.to_ne_bytes()));
         }
         for (v4, v6, first) in OF_PACKETS {

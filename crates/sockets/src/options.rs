@@ -132,11 +132,13 @@ impl Options {
         profile
     }
 
-    /// Sets an option.
-    fn set(&mut self, entry: &OptionEntry, value: &[u8]) -> Result<()> {
-        entry.values.set(self, entry.level, value)?;
-        let meaning = entry.meaning(self);
-        meaning.map_or(Ok(()), |option| option.check()).map_err(|_| Errno(EINVAL))
+    /// These options with one of them set.
+    fn with(&self, entry: &OptionEntry, value: &[u8]) -> Result<Options> {
+        let mut options = self.clone();
+        entry.values.set(&mut options, entry.level, value)?;
+        let meaning = entry.meaning(&options);
+        meaning.map_or(Ok(()), |option| option.check()).map_err(|_| Errno(EINVAL))?;
+        Ok(options)
     }
 }
 
@@ -149,19 +151,24 @@ fn is_for(entry: &OptionEntry, version: Family) -> bool {
     }
 }
 
+/// The number nearest to this one that the option can be set to. The kernel shows some numbers that it does not take: those of its settings for all sockets.
+pub fn nearest(level: i32, number: i32, value: i32) -> i32 {
+    OptionEntry::find(level, number).map_or(value, |entry| entry.values.nearest(value))
+}
+
 /// The options of a connection that a program means by these values of its socket's, each with its level and number. A value that is not possible
 /// means nothing.
 pub fn meanings<'a>(values: impl IntoIterator<Item = (i32, i32, &'a [u8])>) -> SocketOptions {
     let mut options = Options::of_profile(&Profile::default());
-    let mut set = |(level, number, value): (i32, i32, &[u8])| {
-        let (entry, before) = (OptionEntry::find(level, number)?, options.clone());
-        let is_possible = options.set(entry, value).is_ok();
-        if !is_possible {
-            options = before;
+    let mut set = Vec::new();
+    for (level, number, value) in values {
+        if let Some(entry) = OptionEntry::find(level, number)
+            && let Ok(changed) = options.with(entry, value)
+        {
+            options = changed;
+            set.push(entry);
         }
-        is_possible.then_some(entry)
-    };
-    let set: Vec<_> = values.into_iter().filter_map(&mut set).collect();
+    }
     let mut meant = SocketOptions::default();
     set.iter().filter_map(|entry| entry.meaning(&options)).for_each(|option| meant.set(option));
     meant
@@ -185,8 +192,7 @@ impl Sockets<'_> {
     ) -> Result<()> {
         let socket = self.table.get_mut(fd)?;
         let entry = socket.option(level, number)?;
-        let mut options = socket.options.clone();
-        options.set(entry, value)?;
+        let options = socket.options.with(entry, value)?;
         if !(entry.possible)(socket) {
             return Err(Errno(EINVAL));
         }
@@ -195,7 +201,7 @@ impl Sockets<'_> {
             Role::Fresh => {}
             Role::Listener { .. } => self.renew_listener(fd)?,
             Role::Stream(stream) => {
-                self.apply(stream.id, &options, |other| std::ptr::eq(other, entry));
+                self.apply(stream.id, &options, [entry]);
                 self.settle();
             }
         }
@@ -207,11 +213,11 @@ impl Sockets<'_> {
         &mut self,
         id: ConnectionId,
         options: &Options,
-        chosen: impl Fn(&OptionEntry) -> bool,
+        entries: impl IntoIterator<Item = &'static OptionEntry>,
     ) {
         let Some(local) = self.stack.local_address(id) else { return };
         let (version, now) = (Family::of(local.ip()), self.now());
-        for entry in OPTIONS.iter().filter(|entry| is_for(entry, version) && chosen(entry)) {
+        for entry in entries.into_iter().filter(|entry| is_for(entry, version)) {
             if let Effect::OnConnection(apply) = entry.effect {
                 let apply = |connection: &mut Connection| apply(options, connection);
                 let _ = self.stack.with_connection(id, now, apply);
@@ -223,14 +229,16 @@ impl Sockets<'_> {
 
     /// Gives a connection that was opened just now what no profile has.
     pub(crate) fn apply_live(&mut self, id: ConnectionId, options: &Options) {
-        let live =
-            |entry: &OptionEntry| matches!(entry.effect, Effect::Live(_) | Effect::OnConnection(_));
-        self.apply(id, options, live);
+        let live = |entry: &&OptionEntry| {
+            matches!(entry.effect, Effect::Live(_) | Effect::OnConnection(_))
+        };
+        self.apply(id, options, OPTIONS.iter().filter(live));
     }
 
     /// Gives a connection the settings of its version of IP.
     pub(crate) fn apply_network(&mut self, id: ConnectionId, options: &Options) {
-        self.apply(id, options, |entry| [IPPROTO_IP, IPPROTO_IPV6].contains(&entry.level));
+        let of_packets = |entry: &&OptionEntry| [IPPROTO_IP, IPPROTO_IPV6].contains(&entry.level);
+        self.apply(id, options, OPTIONS.iter().filter(of_packets));
     }
 
     pub(crate) fn option(&mut self, fd: i32, level: i32, number: i32) -> Result<Vec<u8>> {

@@ -63,6 +63,17 @@ impl Values {
         Ok(())
     }
 
+    /// The number nearest to this one that can be set.
+    pub(super) fn nearest(&self, number: i32) -> i32 {
+        match self {
+            Values::Number(range, ..) | Values::Seconds(range, _) => {
+                number.clamp(*range.start(), *range.end())
+            }
+            Values::Millis(_) => number.max(0),
+            _ => number,
+        }
+    }
+
     /// Shows the value as it is kept.
     pub(super) fn show(&self, options: &mut Options) -> Result<Vec<u8>> {
         match self {
