@@ -81,12 +81,8 @@ impl fmt::Display for Limit {
             Limit::Packets(1) => f.write_str("1 packet"),
             Limit::Packets(packets) => write!(f, "{packets} packets"),
             Limit::Bytes(bytes) => {
-                let (divisor, unit) =
-                    [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1_000, "kB")]
-                        .into_iter()
-                        .find(|(divisor, _)| bytes > 0 && bytes.is_multiple_of(*divisor))
-                        .unwrap_or((1, "B"));
-                write!(f, "{}{unit}", bytes / divisor)
+                let (number, unit) = whole(bytes, |unit| !matches!(unit, "GB" | "MB"));
+                write!(f, "{number}{unit}")
             }
             Limit::Unlimited => f.write_str("unlimited"),
         }
@@ -107,9 +103,16 @@ const BYTES: [(&str, u64); 7] = [
 /// A limit as parameters have it, with the largest unit. [`Limit`] by itself is never written in MB or GB: its text is part of what names stored runs.
 pub(crate) fn limit(limit: Limit) -> String {
     let Limit::Bytes(bytes) = limit else { return limit.to_string() };
-    let whole = |(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit);
-    let (name, unit) = BYTES.iter().find(whole).unwrap_or(&("B", 1));
-    format!("{}{name}", bytes / unit)
+    let (number, unit) = whole(bytes, |_| true);
+    format!("{number}{unit}")
+}
+
+/// The first of these units that leaves a whole number of bytes, with that number.
+fn whole(bytes: u64, units: impl Fn(&str) -> bool) -> (u64, &'static str) {
+    let fits =
+        |(name, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit) && units(name);
+    let (name, unit) = BYTES.iter().find(fits).unwrap_or(&("B", 1));
+    (bytes / unit, name)
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Config {
         matches!(self.0, Choice::FqCoDel(_) | Choice::Cake(_) | Choice::Fq(_))
     }
 
-    /// Whether it is drop-tail, of which its limit says everything.
+    /// Whether it is drop-tail, whose only parameter is its limit.
     pub const fn is_drop_tail(&self) -> bool {
         matches!(self.0, Choice::DropTail { .. })
     }
