@@ -117,10 +117,7 @@ impl User {
             near,
             far,
             link_header,
-            hasher: match policy.queue.tells_flows_apart() {
-                true => Some(FlowHasher::new(random()?)),
-                false => None,
-            },
+            hasher: policy.queue.tells_flows_apart().then(random).transpose()?.map(FlowHasher::new),
             rate,
             free_at: Instant::ZERO,
             shared: Arc::clone(&shared),

@@ -189,7 +189,7 @@ impl Kernel {
     /// Forgets the rates of users other than these.
     pub(super) fn retain_rates(&self, users: &BTreeSet<u32>) {
         for key in self.rates.keys().collect::<Vec<_>>() {
-            let user = key.first_chunk().map(|user| u32::from_ne_bytes(*user));
+            let user = u32::read(&key);
             if user.is_none_or(|user| !users.contains(&user)) {
                 clear(&self.rates, &key);
             }
@@ -318,7 +318,7 @@ fn counts_in(map: &MapHandle, device: u32) -> Option<LeaseCounts> {
 /// The connections of a device, in the map of all devices.
 fn flows_of(all: &MapHandle, device: u32) -> Option<MapHandle> {
     let number = all.lookup(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
-    MapHandle::from_map_id(u32::from_ne_bytes(*number.first_chunk()?)).ok()
+    MapHandle::from_map_id(u32::read(&number)?).ok()
 }
 
 fn set(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), DaemonError> {
@@ -429,7 +429,7 @@ impl Leftovers {
     /// The connections of all devices.
     pub(super) fn flows(&self) -> Vec<(u32, Flow, Track)> {
         let Some(all) = &self.flows else { return Vec::new() };
-        let devices = all.keys().filter_map(|key| Some(u32::from_ne_bytes(*key.first_chunk()?)));
+        let devices = all.keys().filter_map(|key| u32::read(&key));
         let of_device = |device: u32| {
             let flows =
                 flows_of(all, device).filter(|flows| flows.key_size() as usize == layout::FLOW_LEN);

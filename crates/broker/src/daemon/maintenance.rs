@@ -228,13 +228,12 @@ impl Daemon {
             self.end_lease(device, reason);
         }
         // Devices come and go; the rest seldom changes.
-        let same = |(one, other): (&InterfaceState, &InterfaceState)| {
-            (one.index, &one.name, one.mtu, one.up)
-                == (other.index, &other.name, other.mtu, other.up)
+        // Carriers come and go, too, and leases do not depend on them.
+        let essence = |link: &InterfaceState| {
+            (link.index, link.name.clone(), link.mtu, link.up, link.hardware, link.persistent_tun)
         };
-        let before = &self.host_state.uplinks;
-        let unchanged = state.uplinks.len() == before.len()
-            && state.uplinks.iter().zip(before).all(same)
+        let before = self.host_state.uplinks.iter().map(essence);
+        let unchanged = state.uplinks.iter().map(essence).eq(before)
             && state.addresses == self.host_state.addresses
             && state.locals == self.host_state.locals;
         let mtu = self.host_state.mtu();

@@ -103,7 +103,7 @@ impl PacketDevice {
     ) -> Result<Option<(PacketDevice, KernelAddress)>, PacketError> {
         let mut interfaces = Interfaces::open().map_err(PacketError::Netlink)?;
         let state = ethernet(&mut interfaces, name)?;
-        let Some(addresses) = chosen(name, wanted)? else { return Ok(None) };
+        let Some(addresses) = chosen(&mut interfaces, name, wanted)? else { return Ok(None) };
         let mac: Mac = state.station;
         let station = Station::new(name, state, interfaces, mac, addresses.clone())?;
         let index = station.place.index();
@@ -115,9 +115,12 @@ impl PacketDevice {
 }
 
 /// The kernel's addresses at an interface among those that are wanted, or all of them.
-fn chosen(name: &str, wanted: &[IpPrefix]) -> Result<Option<Vec<IpPrefix>>, PacketError> {
-    let found = Interfaces::open().and_then(|mut interfaces| interfaces.local_addresses());
-    let found = found.map_err(PacketError::Netlink)?.into_iter();
+fn chosen(
+    interfaces: &mut Interfaces,
+    name: &str,
+    wanted: &[IpPrefix],
+) -> Result<Option<Vec<IpPrefix>>, PacketError> {
+    let found = interfaces.local_addresses().map_err(PacketError::Netlink)?.into_iter();
     let link_local =
         |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let here = found.filter(|at| at.interface == name && !link_local(at.address.address()));

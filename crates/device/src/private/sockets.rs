@@ -156,7 +156,7 @@ impl Source {
         }
     }
 
-    /// Up to `count` sockets, and at least one. Those of another control group are for any thread, others for the worker.
+    /// Up to `count` sockets, and at least one. With a `group`, any thread may call it; without one, only the worker.
     fn make(&self, family: Family, count: usize, group: Option<&str>) -> io::Result<Vec<OwnedFd>> {
         match (self, group) {
             (Source::Inside(_), None) => several(count, || make(family)),

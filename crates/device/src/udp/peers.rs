@@ -153,7 +153,7 @@ impl Peers {
             // Shorter than what it answers, and made from nothing that is kept: it may always be sent.
             return Verdict::Answer(challenge(cookie, hello.session));
         }
-        // There are `MOST` at most, and whoever comes here has shown that packets reach it.
+        // A walk is cheap enough: there are `MOST` peers at most, and only who has answered a challenge comes here.
         let mut peers = self.by_session.iter();
         let known = peers.find(|(_, peer)| peer.identity == hello.identity);
         let outcome = match known.map(|(session, _)| *session) {

@@ -174,9 +174,7 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
     }
 }
 
-fn interval(
-    [variable, low, high]: [u64; 3],
-) -> Result<(transom_tcp::extension::Variable, Interval), ProtocolError> {
+fn interval([variable, low, high]: [u64; 3]) -> Result<(Variable, Interval), ProtocolError> {
     let place = usize::try_from(variable).ok();
     let variable = place.and_then(|place| Variable::ALL.get(place).copied()).ok_or_else(|| {
         ProtocolError::malformed(format!("there is no variable with the number {variable}"))

@@ -213,8 +213,10 @@ impl Listener<'_> {
                 Command::Detach => return Some(false),
             }
         }
-        let now = Clock::now();
-        let are_free = || self.rates.iter().all(|rate| rate.is_free(now));
+        let are_free = || {
+            let now = Clock::now();
+            self.rates.iter().all(|rate| rate.is_free(now))
+        };
         if self.pending.is_some() && (!more || are_free()) {
             self.forward()?;
         }
