@@ -281,7 +281,7 @@ impl Summary {
             let is_first = point.number == points[0].number;
             let curves = wanted
                 .iter()
-                .filter(|one| Some(seed) == first && one.is_at(&point.settings, is_first));
+                .filter(|one| Some(seed) == first && one.keeps(&point.settings, is_first));
             let values = RunValues {
                 settings: point.settings.clone(),
                 seed,

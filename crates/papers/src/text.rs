@@ -298,8 +298,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether a point keeps it: each that is chosen, or the scenario's first if none is.
-    pub(crate) fn is_at(&self, settings: &[Setting], is_first: bool) -> bool {
+    /// Whether a point with these settings keeps the curve: each that is chosen, or the scenario's first if none is.
+    pub(crate) fn keeps(&self, settings: &[Setting], is_first: bool) -> bool {
         self.choice.is_at(settings) && (is_first || !self.choice.at.is_empty())
     }
 }

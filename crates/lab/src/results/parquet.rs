@@ -59,7 +59,7 @@ fn text(name: &str) -> Result<TypePtr, ParquetError> {
         .map(Arc::new)
 }
 
-/// What the writer could choose of any file.
+/// The settings that all files share: who made them, and the version of the format.
 fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_created_by("transom".into())
