@@ -21,11 +21,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use transom_device::DeviceWord;
-use transom_device::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::open::{OpenError, Opened, kernel_ends, open};
+use transom_device::{DeviceWord, Tapped};
 use transom_net::Stack;
 
 use crate::socket::{Host, Listener};

@@ -3,7 +3,7 @@
 //! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
 //! steps as large as the distance.
 //!
-//! It runs the native controller as a [shadow](crate::shadow) of the connection. So it has that controller's differences from its source.
+//! It runs the native controller as a [shadow](crate::shadow) of the connection. It differs from the source as that controller does.
 //!
 //! The effect of the constraint: upwards it is as slow as TCP's own window. So it cannot do what FAST was made for, to fill a wide path in
 //! few round trips. Downwards, when the queue holds more than α, it takes its own steps, before a loss.

@@ -3,7 +3,7 @@
 //! The queue is kept below a target of 60 ms. Growth is slower than Reno's by GAIN, and decrease is multiplicative. Slow start is slower too
 //! and ends by delay. Periodically the window is two segments for two round trips, so that all flows see the empty path.
 //!
-//! It runs the native controller as a [shadow](crate::shadow) of the connection. So it has that controller's differences from its source.
+//! It runs the native controller as a [shadow](crate::shadow) of the connection. It differs from the source as that controller does.
 //!
 //! LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
 //! - After a slowdown it returns to its window through its own slow start, below TCP's window, which stayed meanwhile.

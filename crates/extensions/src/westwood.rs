@@ -4,7 +4,7 @@
 //! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
 //! ssthresh are that bandwidth times the least round-trip time.
 //!
-//! It runs the native controller as a [shadow](crate::shadow) of the connection. So it has that controller's differences from its source.
+//! It runs the native controller as a [shadow](crate::shadow) of the connection. It differs from the source as that controller does.
 //!
 //! The effect of the constraint: if the path carried more than half of the window, the window is still TCP's half. So the purpose of
 //! Westwood, robustness against random losses, cannot be reached. The other case remains: a window that was mostly a queue falls to the

@@ -259,6 +259,7 @@ impl TcpListener {
         Ok(Self::of_parts(parts, local, &config, kept, port))
     }
 
+    /// [`Stack::listen_to_everything`].
     pub(crate) fn bind_to_everything(stack: &Stack, config: ListenConfig) -> io::Result<Self> {
         let config = shared_config(stack, config);
         let shards = stack.shards().iter();

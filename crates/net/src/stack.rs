@@ -15,10 +15,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
-use transom_device::Device;
-use transom_device::DeviceWord;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{Opened, open};
+use transom_device::{Device, DeviceWord};
 use transom_extensions::Budget;
 use transom_stack::{
     FastOpenConfig, HostTotals, Interface, ListenConfig, MemoryInfo, MemoryLimits, Offload, Shard,

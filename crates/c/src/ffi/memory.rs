@@ -4,8 +4,7 @@
 //! reading or writing as the function says, for as long as the call lasts. Nobody else writes there meanwhile. Null gives `EFAULT`
 //! where memory is needed.
 
-use libc::iovec;
-use libc::{EFAULT, EINVAL};
+use libc::{EFAULT, EINVAL, iovec};
 use std::ffi::{CStr, c_char, c_void};
 use transom_sockets::{Errno, Result};
 

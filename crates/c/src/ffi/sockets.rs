@@ -3,8 +3,7 @@
 use super::{c_result, call_and_notify, libc_result, memory, socket};
 use crate::entry::Entry;
 use crate::registry;
-use libc::{EFAULT, EINVAL, F_GETFL, F_SETFL, O_NONBLOCK};
-use libc::{sockaddr, socklen_t};
+use libc::{EFAULT, EINVAL, F_GETFL, F_SETFL, O_NONBLOCK, sockaddr, socklen_t};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -4,8 +4,10 @@ use super::sockets::address;
 use super::{c_result, call_and_notify, libc_result, memory, socket, to_ssize};
 use crate::entry::Entry;
 use crate::signals;
-use libc::{EINVAL, EMSGSIZE, EPIPE, MSG_FASTOPEN, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC};
-use libc::{iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    EINVAL, EMSGSIZE, EPIPE, MSG_FASTOPEN, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC, iovec, msghdr, off_t,
+    sockaddr, socklen_t, ssize_t,
+};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 use transom_sockets::{Errno, Pieces, Result, Sink, SocketCalls};

@@ -3,8 +3,10 @@
 use super::{c_result, libc_result, memory, socket};
 use crate::poll::poll;
 use crate::registry;
-use libc::{EBADF, EFAULT, EINVAL, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI};
-use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use libc::{
+    EBADF, EFAULT, EINVAL, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, epoll_event,
+    fd_set, nfds_t, pollfd, sigset_t, timespec, timeval,
+};
 use rustix::event::Timespec;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};

@@ -22,7 +22,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// The state of Transom's connections, added up, and of the round-trip times the longest; nothing for the kernel's.
+    /// The states of Transom's connections, added up; the round-trip time is the longest. The kernel's connections are left out.
     pub(super) fn of<'a>(sockets: impl IntoIterator<Item = &'a Arc<Socket>>) -> Option<Sender> {
         let states = sockets.into_iter().filter_map(|socket| socket.info());
         let each = states.map(|state| Sender {
@@ -84,7 +84,7 @@ impl Report {
         }
     }
 
-    /// Notes an interval that ends now, when so many bytes, round trips or connections are done, and prints it unless everything is to come in one object at the end.
+    /// Notes an interval that ends now. `done` counts all bytes, round trips or connections until now. Prints it, unless one object at the end has everything.
     pub(super) fn sample(
         &mut self,
         to: Duration,

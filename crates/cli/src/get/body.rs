@@ -8,10 +8,8 @@ use std::io::{self, Read};
 use httparse::{Status, parse_chunk_size};
 
 use super::response::Framing;
-use crate::hash::read_some;
+use crate::hash::{PIECE, read_some};
 
-/// Read from the connection at a time.
-const PIECE: usize = 256 * 1024;
 /// The longest line (a chunk's size with its extensions, a trailer field) that is read.
 const MAX_LINE: usize = 16 * 1024;
 

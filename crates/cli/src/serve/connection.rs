@@ -11,11 +11,9 @@ use super::Server;
 use super::heads::Heads;
 use super::request::{Request, Status};
 use super::response::{Body, Response};
-use crate::hash::read_some;
+use crate::hash::{PIECE, read_some};
 use crate::socket::Socket;
 
-/// Read and written at a time.
-const PIECE: usize = 256 * 1024;
 /// A client that does not take a head, or a piece of a body, in this time is given up.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection that we close lingers for what the client still sends.

@@ -18,7 +18,7 @@ impl TcpStream {
         self.writing(|connection, now| write_each(connection, now, &buffers, options))
     }
 
-    /// Settings of the connection that [`TcpStream::set_option`] changes. Others have a function of their own, such as [`TcpStream::fin_wait_2`].
+    /// The settings that [`TcpStream::set_option`] changes. Some are read by a function of their own, such as [`TcpStream::fin_wait_2`].
     pub fn settings(&self) -> io::Result<Settings> {
         self.inspect(|connection, _| connection.settings())
     }
