@@ -99,17 +99,20 @@ fi
 # Everything that a release has.
 full=(--features "transom-cli/full,transom-net/metrics,transom-net/tracing")
 crates=(--workspace)
+# Every call with this chooses the same features of dependencies, so each is compiled once.
+third_party=(-p transom-third-party)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc, the device xdp and the kernel's own sockets (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
     full=(--features "transom-cli/parquet,transom-cli/png,transom-cli/tui,transom-cli/web,transom-net/metrics,transom-net/tracing")
     # By default the router alone has mode tc.
-    crates=(--workspace --exclude transom-forwarder)
+    crates=(--workspace --exclude transom-forwarder --exclude transom-third-party)
+    third_party=()
 fi
 step "lints" cargo clippy "${crates[@]}" "${full[@]}" --all-targets --quiet -- -D warnings
-# `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. One call for all of them: cargo
-# chooses the features of dependencies for the crates of one call together, and another choice compiles them anew. `.ci/nightly` checks each feature alone.
-light=(-p transom-cli -p transom-lab -p transom-forwarder --no-default-features)
-step "lints, light" cargo clippy "${light[@]}" --all-targets --quiet -- -D warnings
+# `cargo run` builds the light command. It has to build without a warning, and so do the libraries below it. `.ci/nightly` checks each feature alone, and
+# the light command with no more features of dependencies than it asks for.
+light=(-p transom-cli -p transom-lab --no-default-features)
+step "lints, light" cargo clippy "${third_party[@]}" "${light[@]}" -p transom-forwarder --all-targets --quiet -- -D warnings
 # What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
 bare=x86_64-unknown-none
 has_bare() { [ -d "$(rustc --print sysroot)/lib/rustlib/$bare/lib" ]; }
@@ -174,7 +177,7 @@ declare -x "CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$here/.ci/tes
 # Most tests wait for a clock or for other programs, so more of them run than there are processors.
 threads=$((2 * $(nproc 2>/dev/null || echo 1)))
 # First: one of the tests below links the library that this builds.
-step "tests, C" cargo test -p transom-c --no-fail-fast -- --nocapture --test-threads=2
+step "tests, C" cargo test "${third_party[@]}" -p transom-c --no-fail-fast -- --nocapture --test-threads=2
 # Programs in C link libtransom as it is installed, without what the features of other crates need: the step before.
 test=(cargo test "${crates[@]}" --exclude transom-c "${full[@]}" --no-fail-fast)
 step "tests, compilation" "${test[@]}" --no-run --quiet
@@ -210,7 +213,7 @@ if [ ${#crates[@]} -gt 1 ]; then
     step "tests, the router without mode tc" cargo test -p transom-forwarder --no-default-features -- --nocapture --test-threads=2
 fi
 # The commands that are different in a light build, and how it keeps results.
-step "tests, light" cargo test "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
+step "tests, light" cargo test "${third_party[@]}" "${light[@]}" --lib --bins --test all -- --nocapture --test-threads=2 \
     arguments:: reports:: results:: router::a_user features:: live:: watch::
 python_tests() {
     set -o pipefail
