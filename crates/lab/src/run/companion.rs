@@ -55,7 +55,7 @@ impl Datagrams {
 }
 
 impl Application for Datagrams {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if now >= self.stop {
             return;

@@ -13,7 +13,7 @@ use transom_stack::{ConnectionId, Stack};
 /// The packets that the host sends, by flow.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
-    addresses: Addresses,
+    pub(super) addresses: Addresses,
     connections: Map<ConnectionId, Connection>,
     /// Connections that their applications have closed.
     closed: Map<Ends, ConnectionId>,
@@ -44,7 +44,8 @@ impl Addresses {
         self.last = None;
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether no packet is known to be a flow's.
+    pub(super) fn is_empty(&self) -> bool {
         self.to.is_empty() && self.from.is_empty()
     }
 
@@ -84,16 +85,6 @@ struct Connection {
 const TIDY_AT_LEAST: usize = 64;
 
 impl Senders {
-    /// Packets to `remote` are the flow's.
-    pub(crate) fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
-        self.addresses.add_receiver(remote, flow);
-    }
-
-    /// Packets from `port` are the flow's.
-    pub(crate) fn sends_from(&mut self, port: u16, flow: FlowId) {
-        self.addresses.add_port(port, flow);
-    }
-
     /// The connection sends for the flow.
     pub(crate) fn follow(
         &mut self,
@@ -124,11 +115,6 @@ impl Senders {
         if let Some(ends) = one.ends {
             self.closed.insert(ends, id);
         }
-    }
-
-    /// Whether anything here belongs to a flow.
-    pub(super) fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
     }
 
     /// A packet leaves the host.

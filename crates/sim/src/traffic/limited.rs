@@ -28,7 +28,7 @@ impl Limited {
         Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 }
     }
 
-    fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn push(&mut self, io: &mut dyn Io, id: ConnectionId) {
         self.backlog -= io.write(id, self.backlog);
         if self.backlog == 0 && io.now() >= self.stop {
             self.connection = None;
@@ -38,7 +38,7 @@ impl Limited {
 }
 
 impl Application for Limited {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         match self.connection {
             None if now >= self.stop => return,
@@ -60,7 +60,7 @@ impl Application for Limited {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected | Signal::Writable => self.push(io, id),
             Signal::Closed => {

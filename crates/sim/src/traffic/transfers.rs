@@ -40,7 +40,7 @@ impl Transfers {
     }
 
     /// Decides about the next transfer, the last one having begun or ended now.
-    fn plan(&mut self, io: &mut Io<'_>) {
+    fn plan(&mut self, io: &mut dyn Io) {
         let now = io.now();
         let began = *self.began.get_or_insert(now);
         self.next =
@@ -50,14 +50,14 @@ impl Transfers {
         }
     }
 
-    fn begin(&mut self, io: &mut Io<'_>, bytes: u64) {
+    fn begin(&mut self, io: &mut dyn Io, bytes: u64) {
         self.count += 1;
         let Some(id) = io.connect(self.remote) else { return };
         io.transfer_begins(self.flow, id);
         self.left.insert(id, bytes);
     }
 
-    fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn fill(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let Some(left) = self.left.get_mut(&id) else { return };
         *left -= io.write(id, *left);
         if *left == 0 {
@@ -69,7 +69,7 @@ impl Transfers {
 }
 
 impl Application for Transfers {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         while let Some(next) = self.next.filter(|next| next.at <= io.now()) {
             self.next = None;
             self.begin(io, next.bytes);
@@ -82,7 +82,7 @@ impl Application for Transfers {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected | Signal::Writable => self.fill(io, id),
             // The receiver closes when it has everything.
