@@ -26,7 +26,6 @@ use transom_sim::Streams;
 use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver};
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxOffload, Segmenter};
 
 use crate::lock;
@@ -117,9 +116,7 @@ impl PathMonitor {
 
 /// Sends a packet over a link, with what the link's queue has to know of it.
 fn send(link: &mut LinkModel<Carried>, now: Instant, carried: Carried) {
-    let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
-    let flow = link.flow_of(carried.bytes());
-    link.send_of(now, carried, len, (ecn, flow));
+    link.send_ip(now, carried, Carried::bytes);
 }
 
 /// The source of time.

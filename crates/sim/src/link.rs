@@ -22,6 +22,7 @@ mod corruption;
 mod counters;
 mod delays;
 mod deliveries;
+mod error;
 mod jitter;
 mod loss;
 mod managed;
@@ -33,7 +34,7 @@ mod reorder;
 mod serialiser;
 mod text;
 mod transmitter;
-mod window_config;
+mod window_text;
 
 use std::fmt;
 
@@ -49,25 +50,22 @@ use transmitter::Transmitter;
 use transom_router::queue::{Flow, FlowHasher, Item};
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 
-pub use bleach::Bleach;
-pub use config::{LinkConfig, LinkConfigError};
-pub use corruption::Corrupt;
+use bleach::Bleach;
 use corruption::Corruption;
+use jitter::JitterOrder;
+pub(crate) use loss::LossProcess;
+pub(crate) use managed::Fate;
+pub(crate) use queue::DropTail;
+pub(crate) use serialiser::Transmission;
+
+pub use config::LinkConfig;
 pub use counters::{Counters, Traffic};
 pub use delays::Delays;
-pub use jitter::{Jitter, JitterOrder};
-pub(crate) use loss::LossProcess;
-pub use loss::{GilbertElliott, Loss};
-pub(crate) use managed::Fate;
-pub use policer::Policer;
-pub(crate) use queue::DropTail;
+pub use error::LinkConfigError;
+pub use loss::Loss;
 pub use queue::{QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
-pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
-pub use reorder::Reorder;
-pub(crate) use serialiser::Transmission;
-pub use text::SyntaxError;
-pub use window_config::WindowConfig;
+pub use rate_trace::{OPPORTUNITY, RateTrace, RateTraceError};
 
 /// The result for a packet offered to a link.
 ///
@@ -113,27 +111,17 @@ pub struct Delivered<P> {
     /// Whether the queue has marked it: the receiver finds "congestion experienced" in its header (RFC 3168).
     pub marked: bool,
     /// The codepoints that were cleared on the wire, after the queue's mark: see [`into_packet`](Self::into_packet).
-    pub bleach: Bleach,
+    pub(crate) bleach: Bleach,
     /// The damage it suffered.
     pub(crate) corruption: Option<Corruption>,
 }
 
 impl<P> Delivered<P> {
-    /// The same with another packet.
-    pub(crate) fn with_packet<Q>(self, packet: Q) -> Delivered<Q> {
-        let (delivered, _) = self.without_packet();
-        let Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption } =
-            delivered;
-        Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption }
-    }
-
-    /// What has become of the packet, and the packet.
-    pub(crate) fn without_packet(self) -> (Delivered<()>, P) {
-        let Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption } =
+    /// The same with another packet, and its own.
+    pub(crate) fn exchange<Q>(self, packet: Q) -> (Delivered<Q>, P) {
+        let Delivered { packet: own, len, index, sent, due, duplicate, marked, bleach, corruption } =
             self;
-        let delivered =
-            Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption };
-        (delivered, packet)
+        (Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption }, own)
     }
 
     /// Whether its ECN codepoint may be another than when it was sent.
@@ -149,7 +137,7 @@ impl<P> Delivered<P> {
     /// The packet as the receiver finds it: what has been done to it on its way, to the codepoint and then the damage, is written
     /// into its `bytes`.
     pub fn into_packet(self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
-        let (fate, mut packet) = self.without_packet();
+        let (fate, mut packet) = self.exchange(());
         if fate.may_change_ecn() || fate.corruption.is_some() {
             let bytes = bytes(&mut packet);
             if fate.may_change_ecn() {
@@ -313,8 +301,21 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         self.send_with(now, packet, len, Ecn::NotEct)
     }
 
+    /// Offers a packet at time `now`, of which `bytes` gives the bytes from its IP header on: from them are its length, its ECN codepoint, and
+    /// its flow if the queue keeps flows apart.
+    pub fn send_ip(
+        &mut self,
+        now: Instant,
+        packet: P,
+        bytes: impl FnOnce(&P) -> &[u8],
+    ) -> Admission {
+        let bytes = bytes(&packet);
+        let (len, with) = (bytes.len(), (peek_ecn(bytes), self.flow_of(bytes)));
+        self.send_of(now, packet, len, with)
+    }
+
     /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
-    pub fn flow_of(&self, packet: &[u8]) -> Flow {
+    pub(crate) fn flow_of(&self, packet: &[u8]) -> Flow {
         self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
     }
 
@@ -324,7 +325,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.
-    pub fn send_of(
+    pub(crate) fn send_of(
         &mut self,
         now: Instant,
         packet: P,

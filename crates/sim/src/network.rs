@@ -261,7 +261,7 @@ impl Fabric {
                 }
                 let id = packets.own(delivered.packet);
                 let packet = packets.take(id);
-                exports.extend(packet.map(|packet| (cut, delivered.with_packet(packet))));
+                exports.extend(packet.map(|packet| (cut, delivered.exchange(packet).0)));
             }
         } else if let Some(at) = wire.model.next_delivery() {
             self.call(Entity(link.0), at);

@@ -30,7 +30,8 @@ fn network(path: &str, ends: impl FnOnce(SocketAddrV4) -> Ends) -> (Network, Lin
     let client = topology.host(classic());
     let server = topology.host(classic());
     let there: LinkConfig = path.parse().unwrap();
-    let back = LinkConfig { loss: Default::default(), ..there.clone() };
+    let mut back = there.clone();
+    back.loss = Default::default();
     let (there, _) = topology.join(client, server, there, back);
     let (at_client, at_server) = ends(SocketAddrV4::new(topology.address(server).unwrap(), PORT));
     topology.run(server, Instant::ZERO, at_server).unwrap();

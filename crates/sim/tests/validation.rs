@@ -17,7 +17,11 @@ fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, V
     let mut topology = Topology::new(seed);
     let (left, right) = (topology.router(), topology.router());
     let parse = |text: &str| text.parse::<LinkConfig>().unwrap();
-    let without_loss = |text: &str| LinkConfig { loss: Default::default(), ..parse(text) };
+    let without_loss = |text: &str| {
+        let mut config = parse(text);
+        config.loss = Default::default();
+        config
+    };
     let (there, _) = topology.join(left, right, parse(bottleneck), without_loss(bottleneck));
     let mut clients = Vec::new();
     for (flow, access) in (0u32..).zip(access) {

@@ -45,7 +45,7 @@ impl Controlled {
         streams: Streams,
         index: u64,
     ) -> Result<Option<Box<Self>>, ControlConfigError> {
-        let Some(window) = config.window.0 else { return Ok(None) };
+        let Some(window) = config.window else { return Ok(None) };
         let rate = config.mean_rate().map_or(0, |rate| rate.bits_per_sec());
         let mut secret = [0; 16];
         streams.rng(CONTROL_STREAMS + index, 0).fill(&mut secret);

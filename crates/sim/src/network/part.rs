@@ -88,8 +88,8 @@ impl Part {
         for (link, delivered) in self.imports.drain(..) {
             let Fabric { wires, packets, .. } = &mut self.fabric;
             let Some(wire) = wires.get_mut(link.0 as usize) else { continue };
-            let (delivered, packet) = delivered.without_packet();
-            wire.model.schedule(delivered.with_packet(packets.insert(packet)));
+            let (delivered, packet) = delivered.exchange(());
+            wire.model.schedule(delivered.exchange(packets.insert(packet)).0);
         }
     }
 

@@ -11,7 +11,7 @@ use super::part::{Node, Part};
 use super::several::{Place, Several};
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
-use crate::link::{LinkConfig, LinkConfigError, purpose};
+use crate::link::{LinkConfig, purpose};
 use crate::random::Streams;
 use crate::traffic::{Application, Bond};
 use std::collections::{BTreeMap, VecDeque};
@@ -217,12 +217,12 @@ impl Topology {
         }
         let routes = routes(&hosts, &leaving, &links)?;
         let mut controls = Vec::new();
-        if links.iter().any(|(_, _, config)| !config.window.is_none()) {
+        if links.iter().any(|(_, _, config)| config.window.is_some()) {
             for (index, (_, _, config)) in (0u32..).zip(&links) {
                 let control = Controlled::new(config, streams, index.into());
-                controls.push(control.map_err(|error| {
-                    NetworkError::Link(LinkId(index), LinkConfigError::Window(Box::new(error)))
-                })?);
+                controls.push(
+                    control.map_err(|error| NetworkError::Link(LinkId(index), error.into()))?,
+                );
             }
         }
         let wire = |(index, (_, to, config)): (u64, &(NodeId, NodeId, LinkConfig))| {
