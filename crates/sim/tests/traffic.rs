@@ -162,7 +162,7 @@ fn an_application_limits_its_stream() {
 
 #[test]
 fn a_reader_of_the_web_waits_for_a_page_and_then_thinks() {
-    let shape = Shape::from_thousandths(1200).unwrap();
+    let shape = "1.2".parse().unwrap();
     let schedule = Schedule::Web {
         size: Draw::Pareto { scale: 10_000, shape, most: 500_000 },
         think: Draw::Pareto { scale: 100_000_000, shape, most: 10_000_000_000 },
