@@ -8,7 +8,7 @@ mod summary;
 
 use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError, WindowReport};
-use crate::traffic::{Flow, SendCounters, Sent};
+use crate::traffic::{Flow, Sent};
 use transom_router::window;
 use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
@@ -61,11 +61,10 @@ pub struct SentSample {
 
 impl From<Sent> for SentSample {
     fn from(sent: Sent) -> Self {
-        let Sent { packets: Traffic { packets, bytes }, counters } = sent;
-        let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = counters;
+        let Sent { packets, payload, retransmissions, timeouts, fast_recoveries } = sent;
         SentSample {
-            packets: Some(packets),
-            bytes: Some(bytes),
+            packets: Some(packets.packets),
+            bytes: Some(packets.bytes),
             payload: Some(payload),
             retransmissions: Some(retransmissions),
             timeouts: Some(timeouts),

@@ -29,7 +29,7 @@ pub use limited::Limited;
 pub use pings::{Echo, Pings};
 pub use requests::{Exchange, Pattern, requests};
 pub use schedule::Schedule;
-pub use sent::{SendCounters, Sent};
+pub use sent::Sent;
 pub use sink::Sink;
 pub use transfers::Transfers;
 

@@ -77,10 +77,10 @@ fn check(name: &str, (mut network, link): (Network, LinkId), seconds: u64) -> (T
         let sent = network.flows().first().map(|flow| flow.sent).unwrap_or_default();
         let offered = network.link_counters(link).unwrap().offered;
         assert_eq!(sent.packets, offered, "{name} at {tenth}");
-        assert_eq!(sent.counters.retransmissions, *repeated.lock().unwrap(), "{name} at {tenth}");
+        assert_eq!(sent.retransmissions, *repeated.lock().unwrap(), "{name} at {tenth}");
     }
     let sent = network.flows()[0].sent;
-    (sent.packets, sent.counters.retransmissions, sent.counters.timeouts)
+    (sent.packets, sent.retransmissions, sent.timeouts)
 }
 
 fn bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
@@ -128,7 +128,7 @@ fn a_connection_that_gives_up() {
     let flow = &network.flows()[0];
     let (node, id) = flow.sender.unwrap();
     assert!(network.stack(node).unwrap().connection(id).is_none());
-    let sent = flow.sent.counters;
+    let sent = flow.sent;
     assert_eq!(sent.retransmissions, *repeated.lock().unwrap());
     assert!(sent.retransmissions > 5 && sent.timeouts > 5, "{sent:?}");
     assert_eq!(flow.sent.packets, network.link_counters(link).unwrap().offered);

@@ -6,7 +6,7 @@
 
 use super::host::Map;
 use super::packets::Packet;
-use crate::traffic::{FlowId, Ledger, SendCounters};
+use crate::traffic::{FlowId, Ledger, Sent};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use transom_stack::{ConnectionId, Stack};
 
@@ -78,7 +78,7 @@ struct Connection {
     flow: FlowId,
     ends: Option<Ends>,
     /// The counters that are in the ledger already.
-    counted: SendCounters,
+    counted: Sent,
 }
 
 /// As few connections are not worth looking through.
@@ -103,7 +103,7 @@ impl Senders {
             }
             _ => None,
         };
-        let counted = SendCounters::default();
+        let counted = Sent::default();
         self.connections.entry(id).or_insert(Connection { flow, ends, counted });
     }
 
@@ -121,7 +121,7 @@ impl Senders {
     pub(super) fn sent(&mut self, packet: &Packet, stack: &Stack, ledger: &mut Ledger) {
         let Some(ends) = ends(packet.headers()) else { return };
         let Some(flow) = self.addresses.flow(ends) else { return };
-        ledger.flow(flow).sent.packet(packet.len());
+        ledger.flow(flow).sent.packets.count(packet.len());
         if self.closed.is_empty() {
             return;
         }
@@ -149,9 +149,9 @@ impl Connection {
     /// Adds what is new to the flow. False if the connection is gone.
     fn count(&mut self, id: ConnectionId, stack: &Stack, ledger: &mut Ledger) -> bool {
         let Some(connection) = stack.connection(id) else { return false };
-        let now = SendCounters::from(connection.counters());
+        let now = Sent::from(connection.counters());
         let flow = ledger.flow(self.flow);
-        flow.sent.counters.add(now.since(self.counted));
+        flow.sent.add(now.since(self.counted));
         for departure in connection.departures() {
             flow.departures.insert(departure.to_string());
         }
