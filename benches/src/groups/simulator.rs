@@ -176,7 +176,8 @@ pub fn grid(flows: u32, cores: usize) -> anyhow::Result<Network> {
         topology.run(client, start, Box::new(bulk))?;
         topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT)))?;
     }
-    Ok(topology.build_on(cores)?)
+    topology.cores = cores;
+    Ok(topology.build()?)
 }
 
 /// What it may take to set up 100,000 flows and run them.
@@ -197,8 +198,9 @@ fn on_cores(name: &'static str, flows: u32, cores: usize, placement: Placement) 
             Placement::One => process_time() - worked,
             Placement::Free | Placement::Apart => started.elapsed(),
         };
-        ensure!(network.packets() > 100_000, "hardly anything was sent");
-        Ok(network.packets() as f64 / took.as_secs_f64())
+        let packets = network.totals().packets;
+        ensure!(packets > 100_000, "hardly anything was sent");
+        Ok(packets as f64 / took.as_secs_f64())
     })
     .with_grace(PATIENCE)
 }

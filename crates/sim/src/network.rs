@@ -65,9 +65,9 @@ use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;
 
+pub use api::Totals;
 pub use control::WindowReport;
 pub use division::{Division, Indivisible};
-pub use gateway::Departure;
 pub use host::LogReader;
 pub use topology::{HostConfig, Topology};
 
@@ -311,7 +311,7 @@ impl std::fmt::Debug for Network {
         f.debug_struct("Network")
             .field("now", &self.now)
             .field("division", &self.division)
-            .field("events", &self.events())
+            .field("totals", &self.totals())
             .finish_non_exhaustive()
     }
 }

@@ -143,7 +143,8 @@ impl Plan {
                 }
             }
         }
-        Built { network: topology.build_on(cores).unwrap(), hosts, links }
+        topology.cores = cores;
+        Built { network: topology.build().unwrap(), hosts, links }
     }
 }
 
@@ -174,12 +175,9 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
         network.run_until(Instant::from_millis(millis)).unwrap();
         let mut seen = seen.lock().unwrap();
         seen.push(format!(
-            "{:?} {} {} {} {} {:?}",
+            "{:?} {:?} {:?}",
             network.now(),
-            network.events(),
-            network.packets(),
-            network.packets_on_their_way(),
-            network.undeliverable(),
+            network.totals(),
             network.next_event(),
         ));
         seen.push(format!("{:?}", network.flows()));
@@ -276,7 +274,8 @@ fn an_indivisible_network_runs_on_one_core_and_says_why() {
         if silent {
             topology.run(b, Instant::ZERO, Box::new(Silent)).unwrap();
         }
-        (topology.build_on(2).unwrap(), b)
+        topology.cores = 2;
+        (topology.build().unwrap(), b)
     };
     let because = |network: &Network| match network.division() {
         Division::Indivisible(reason) => *reason,
@@ -298,5 +297,6 @@ fn an_indivisible_network_runs_on_one_core_and_says_why() {
     let (a, b) = (topology.host(HostConfig::default()), topology.gateway());
     let config: LinkConfig = "delay=1ms".parse().unwrap();
     topology.join(a, b, config.clone(), config);
-    assert_eq!(because(&topology.build_on(2).unwrap()), Indivisible::Gateway);
+    topology.cores = 2;
+    assert_eq!(because(&topology.build().unwrap()), Indivisible::Gateway);
 }

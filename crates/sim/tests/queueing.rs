@@ -92,7 +92,7 @@ fn the_mean_wait_of_m_d_1() {
             let mut recorder = Recorder::new(Duration::from_secs(100), [links[0]]);
             recorder.run_until(&mut network, Instant::from_secs(1000)).unwrap();
             let samples = &recorder.links()[0].samples;
-            (samples[10].counters, QueueDelay::between(samples).unwrap())
+            (samples[10].counters, QueueDelay::between(samples, Lane::All).unwrap())
         };
         let (counters, delay) = run("unlimited");
         let load = per_second as f64 / 1000.0;

@@ -124,7 +124,7 @@ fn a_connection_that_gives_up() {
     let (mut network, link) = network(&dead, bulk(Amount::Endless));
     let repeated = count_repeated(&mut network, link);
     network.run_until(Instant::from_secs(5000)).unwrap();
-    assert_eq!(network.packets_on_their_way(), 0);
+    assert_eq!(network.totals().on_their_way, 0);
     let flow = &network.flows()[0];
     let (node, id) = flow.sender.unwrap();
     assert!(network.stack(node).unwrap().connection(id).is_none());

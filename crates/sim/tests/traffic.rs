@@ -40,7 +40,7 @@ fn run_both(
     topology.run(hosts[0], Instant::ZERO, client).unwrap();
     let mut network: Network = topology.build().unwrap();
     network.run_until(Instant::from_secs(seconds)).unwrap();
-    assert_eq!(network.undeliverable(), 0);
+    assert_eq!(network.totals().undeliverable, 0);
     network.flows()[0].clone()
 }
 

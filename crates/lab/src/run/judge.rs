@@ -290,7 +290,7 @@ fn queue_delay(
     lane: Lane,
     span: Span,
 ) -> Vec<f64> {
-    let Some(delay) = QueueDelay::of_lane(span.of_link(link), lane) else { return Vec::new() };
+    let Some(delay) = QueueDelay::between(span.of_link(link), lane) else { return Vec::new() };
     let percentile = |percent| delay.percentile(percent).as_nanos() as f64;
     vec![match statistic {
         // A scenario that asks for anything else of many values is refused when it is read.

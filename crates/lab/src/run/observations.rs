@@ -67,11 +67,12 @@ impl Observations {
         let links = ways.zip(recorder.links()).map(|((name, back, rate), series)| {
             LinkObservations { name: name.clone(), back, rate, samples: series.samples.clone() }
         });
+        let totals = built.network.totals();
         Observations {
             flows: flows.collect(),
             links: links.collect(),
-            packets: built.network.packets(),
-            events: Some(built.network.events()),
+            packets: totals.packets,
+            events: Some(totals.events),
             lost: Vec::new(),
         }
     }

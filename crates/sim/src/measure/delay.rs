@@ -28,13 +28,9 @@ pub enum Lane {
 }
 
 impl QueueDelay {
-    /// Between the first and the last of these samples, which follow each other in one series. `None` if no packet left the queue.
-    pub fn between(samples: &[LinkSample]) -> Option<Self> {
-        QueueDelay::of_lane(samples, Lane::All)
-    }
-
-    /// The same for the packets of one lane. The greatest delay of the classic lane is to 1 %.
-    pub fn of_lane(samples: &[LinkSample], lane: Lane) -> Option<Self> {
+    /// Between the first and the last of these samples, which follow each other in one series, of the packets of one lane. `None` if none of them
+    /// left the queue. The greatest delay of the classic lane is to 1 %.
+    pub fn between(samples: &[LinkSample], lane: Lane) -> Option<Self> {
         let (first, later) = samples.split_first()?;
         let last = later.last()?;
         let counts = |sample: &LinkSample| {

@@ -8,6 +8,20 @@ use crate::traffic::{Flow, Ledger};
 use transom_stack::Stack;
 use transom_tcp::time::Instant;
 
+/// The totals of a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Events handled.
+    pub events: u64,
+    /// Packets that left a host.
+    pub packets: u64,
+    /// Packets that are on their way.
+    pub on_their_way: usize,
+    /// Packets without a receiver.
+    pub undeliverable: u64,
+}
+
 impl Network {
     pub(super) fn whole(part: Part, division: Division) -> Self {
         let hosts = part.hosts.clone();
@@ -34,24 +48,16 @@ impl Network {
         &self.division
     }
 
-    /// Events handled so far.
-    pub fn events(&self) -> u64 {
-        self.parts.iter().map(|part| part.events).sum()
-    }
-
-    /// Packets that left a host so far.
-    pub fn packets(&self) -> u64 {
-        self.parts.iter().map(|part| part.fabric.sent).sum()
-    }
-
-    /// Packets that are on their way.
-    pub fn packets_on_their_way(&self) -> usize {
-        self.parts.iter().map(|part| part.fabric.packets.len()).sum()
-    }
-
-    /// Packets without a receiver.
-    pub fn undeliverable(&self) -> u64 {
-        self.parts.iter().map(|part| part.fabric.undeliverable).sum()
+    /// The totals so far.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for Part { events, fabric, .. } in &self.parts {
+            totals.events += events;
+            totals.packets += fabric.sent;
+            totals.on_their_way += fabric.packets.len();
+            totals.undeliverable += fabric.undeliverable;
+        }
+        totals
     }
 
     /// The flows and what has become of them, by number.

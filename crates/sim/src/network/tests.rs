@@ -112,8 +112,8 @@ fn a_bulk_transfer_fills_the_link() {
     let least = 10_000_000.0 * 1500.0 / 1448.0 * 8.0 / 10e6;
     let took = flow.finished.unwrap().as_nanos() as f64 / 1e9;
     assert!(took > least && took < least * 1.05, "{took} s, at least {least} s");
-    assert_eq!(line.network.packets_on_their_way(), 0);
-    assert_eq!(line.network.undeliverable(), 0);
+    assert_eq!(line.network.totals().on_their_way, 0);
+    assert_eq!(line.network.totals().undeliverable, 0);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn damage_is_found_by_the_receiver_wherever_it_happens() {
             counters.bad_checksum + counters.malformed + counters.misaddressed > 5,
             "{counters:?}"
         );
-        assert_eq!(line.network.packets_on_their_way(), 0);
+        assert_eq!(line.network.totals().on_their_way, 0);
     }
 }
 
@@ -175,7 +175,7 @@ fn a_lossy_reordering_duplicating_path_delivers_everything_once() {
     let last = tap(&mut line.network, line.links[2]);
     line.network.run_until(Instant::from_secs(120)).unwrap();
     assert_eq!(line.network.flows()[0].delivered, 3_000_000);
-    assert_eq!(line.network.packets_on_their_way(), 0);
+    assert_eq!(line.network.totals().on_their_way, 0);
     // A copy is counted down by itself, not together with what it is a copy of.
     assert!(last.lock().unwrap().iter().all(|(_, bytes)| bytes[8] == 64 - 2));
 }
@@ -323,5 +323,5 @@ fn held_acknowledgements_come_late_and_in_order() {
         .map(|(_, packet)| u32::from_be_bytes(packet[28..32].try_into().unwrap()))
         .collect();
     assert!(numbers.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) < 1 << 31));
-    assert_eq!(network.packets_on_their_way(), 0);
+    assert_eq!(network.totals().on_their_way, 0);
 }

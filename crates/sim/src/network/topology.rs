@@ -66,6 +66,9 @@ const LOG: usize = 256;
 /// A network under construction.
 #[derive(Debug)]
 pub struct Topology {
+    /// On so many cores the network runs, with the same results as on one: [`Network::division`] says how it is divided, or why it runs on one core
+    /// all the same. One unless it is set.
+    pub cores: usize,
     seed: u64,
     nodes: Vec<Blueprint>,
     links: Vec<(NodeId, NodeId, LinkConfig)>,
@@ -94,7 +97,7 @@ impl std::fmt::Debug for Blueprint {
 impl Topology {
     /// An empty network. Everything random in it follows from `seed`.
     pub fn new(seed: u64) -> Self {
-        Topology { seed, nodes: Vec::new(), links: Vec::new() }
+        Topology { cores: 1, seed, nodes: Vec::new(), links: Vec::new() }
     }
 
     /// Adds a host.
@@ -179,22 +182,13 @@ impl Topology {
         }
     }
 
-    /// Builds the network, at time zero. It runs on one core.
+    /// Builds the network, at time zero.
     ///
     /// # Errors
     /// [`NetworkError`] if a link leads nowhere or is refused by `LinkConfig::check`, two hosts cannot reach each other, or a host's configuration does not work.
     pub fn build(self) -> Result<Network, NetworkError> {
-        self.build_on(1)
-    }
-
-    /// Builds the network for so many cores, with the same results as on one. [`Network::division`] says how it is divided, or why it runs on one core all
-    /// the same.
-    ///
-    /// # Errors
-    /// As [`Topology::build`].
-    pub fn build_on(self, cores: usize) -> Result<Network, NetworkError> {
-        let cut = if cores > 1 { Some(self.cut(cores)) } else { None };
-        let Topology { seed, nodes, links } = self;
+        let cut = (self.cores > 1).then(|| self.cut(self.cores));
+        let Topology { cores: _, seed, nodes, links } = self;
         let streams = Streams::new(seed);
         let hosts: Vec<NodeId> = (0u32..)
             .zip(&nodes)

@@ -132,7 +132,7 @@ fn lanes_are_told_apart() {
         link.send_of(at(0), number as u32, 1250, (ecn, Flow::NONE));
     }
     let after = LinkSample::take(&mut link, at(10_000));
-    let of = |lane| QueueDelay::of_lane(&[before.clone(), after.clone()], lane).unwrap();
+    let of = |lane| QueueDelay::between(&[before.clone(), after.clone()], lane).unwrap();
     let (all, low, classic) = (of(Lane::All), of(Lane::LowLatency), of(Lane::Classic));
     assert_eq!((all.packets(), low.packets(), classic.packets()), (4, 1, 3));
     // The first was on its way already; the third overtakes the second.
