@@ -68,7 +68,7 @@ use wire::Wire;
 pub use api::Totals;
 pub use control::WindowReport;
 pub use division::{Division, Indivisible};
-pub use host::LogReader;
+pub(crate) use host::LogReader;
 pub use topology::{HostConfig, Topology};
 
 /// A node's name.

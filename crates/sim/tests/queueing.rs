@@ -2,7 +2,7 @@
 
 use transom_sim::Draw;
 use transom_sim::link::{Counters, LinkConfig};
-use transom_sim::measure::{QueueDelay, Recorder};
+use transom_sim::measure::{Lane, QueueDelay, Recorder};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{DatagramSink, FlowId, OnOff};
 use transom_sim::units::Rate;

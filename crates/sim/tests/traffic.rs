@@ -8,7 +8,7 @@ use transom_sim::traffic::{
     Transfers, requests,
 };
 use transom_sim::units::Rate;
-use transom_sim::{Draw, Shape};
+use transom_sim::Draw;
 use transom_tcp::time::{Duration, Instant};
 
 const FLOW: FlowId = FlowId(0);

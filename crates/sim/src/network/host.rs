@@ -42,7 +42,7 @@ pub(crate) struct Host {
 }
 
 /// Takes the records of a host's event log, in their order.
-pub type LogReader = Box<dyn FnMut(&Encoded) + Send>;
+pub(crate) type LogReader = Box<dyn FnMut(&Encoded) + Send>;
 
 /// An application that is to run on a host.
 pub(super) struct Program {
