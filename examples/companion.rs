@@ -11,7 +11,6 @@ use transom_sim::network::{HostConfig, Topology};
 use transom_sim::traffic::{Amount, Application, Bulk, DatagramSink, FlowId, Io, Sink};
 use transom_tcp::Profile;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::{Duration, Instant};
 
 const TCP: FlowId = FlowId(0);
@@ -40,11 +39,7 @@ impl Application for Beside {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let companion = Companion::default();
-    let publisher = {
-        let companion = companion.clone();
-        ExtensionChoice::new("companion", move || Box::new(companion.publisher()))
-    };
-    let profile = Arc::new(Profile::default().with_extensions(vec![publisher]));
+    let profile = Arc::new(Profile::default().with_extensions(vec![companion.publisher()]));
 
     let mut topology = Topology::new(7);
     let (alice, bob) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));

@@ -20,7 +20,9 @@ use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake};
+use transom_tcp::extension::{
+    Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake,
+};
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
@@ -89,10 +91,13 @@ pub struct Companion(Arc<Mutex<State>>);
 
 impl Companion {
     /// The extension that publishes. If it is attached to several connections, the last publication counts.
-    pub fn publisher(&self) -> Publisher {
-        let mut state = self.state();
-        state.publishers += 1;
-        Publisher { companion: self.clone(), id: state.publishers }
+    pub fn publisher(&self) -> ExtensionChoice {
+        let companion = self.clone();
+        ExtensionChoice::new("companion", move || {
+            let mut state = companion.state();
+            state.publishers += 1;
+            Box::new(Publisher { companion: companion.clone(), id: state.publishers })
+        })
     }
 
     /// The last publication; `None` before the first round-trip time, and after the connection has ended.
@@ -113,7 +118,7 @@ impl Companion {
 
 /// The extension of the connection: asks for nothing.
 #[derive(Debug)]
-pub struct Publisher {
+struct Publisher {
     companion: Companion,
     id: u64,
 }

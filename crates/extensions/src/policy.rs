@@ -16,7 +16,7 @@ mod observation;
 
 pub use controller::Steered;
 pub use file::{chosen, pinned};
-pub use network::{LayerView, Network, NetworkError};
+pub use network::{Layer, Network, NetworkError};
 pub(crate) use observation::Observer;
 pub use observation::{INPUTS, Observation, Seen};
 

@@ -181,7 +181,7 @@ fn a_companion_goes_beside_a_connection() {
     let mut tcp = Setup::default().active();
     assert_eq!((companion.path(), beside.may_send(tcp.now)), (None, false));
     assert_eq!(beside.next_time(tcp.now), None);
-    tcp.attach(Box::new(companion.publisher()));
+    tcp.attach(companion.publisher().extension());
     let path = companion.path().unwrap();
     assert_eq!((path.window, path.rtt.srtt, path.rate), (10_000, ms(100), 100_000));
     assert_eq!((path.loss, path.phase), (Fraction::from_millionths(0), Phase::Open));
@@ -224,7 +224,7 @@ fn a_companion_goes_beside_a_connection() {
 fn a_companion_of_a_limited_connection_is_limited() {
     let companion = Companion::default();
     let mut tcp = busy(&stack("limited-slow-start(max-ssthresh=2)").unwrap()[0]);
-    tcp.attach(Box::new(companion.publisher()));
+    tcp.attach(companion.publisher().extension());
     tcp.wait(100);
     tcp.ack_all();
     // 10 000 and a tenth for each segment; the publisher sees what the other one had asked for before.

@@ -93,7 +93,8 @@ pub struct Stream {
     granted: VecDeque<Grant>,
     /// Until then a loss is of the same window that was reduced already.
     reduced_until: Option<Instant>,
-    thresholds: Thresholds,
+    /// The changes from which on [`Stream::poll_change`] reports an estimate (cm_thresh).
+    pub thresholds: Thresholds,
     /// The last estimate that was reported.
     told: Option<Estimate>,
 }
@@ -210,11 +211,6 @@ impl Stream {
     /// Rate, round-trip time and loss (cm_query); nothing before anyone of the macroflow has measured a round-trip time.
     pub fn query(&self, now: Instant) -> Option<Estimate> {
         self.membership.estimate(now)
-    }
-
-    /// The changes from which on [`Stream::poll_change`] reports an estimate (cm_thresh).
-    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
-        self.thresholds = thresholds;
     }
 
     /// The present estimate, if it differs from the last reported one by more than the thresholds (cmapp_update).
@@ -388,7 +384,7 @@ mod tests {
         let twice = Fraction::from_millionths(2_000_000);
         let thresholds =
             Thresholds { rate_down: half, rate_up: twice, rtt_down: half, rtt_up: twice };
-        stream.set_thresholds(thresholds);
+        stream.thresholds = thresholds;
         assert_eq!(stream.poll_change(NOW), None);
         stream.update(NOW, received(0));
         assert_eq!(stream.poll_change(NOW).unwrap().rate, 100_000);

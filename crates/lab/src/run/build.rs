@@ -260,7 +260,7 @@ fn add(
     let mut at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
     let sends_data = if flow.traffic.answers() { &mut at_receiver } else { &mut at_sender };
     if let Some(companion) = companions.get(&flow.name) {
-        Arc::make_mut(sends_data).extensions.push(companion::publisher(companion));
+        Arc::make_mut(sends_data).extensions.push(companion.publisher());
     }
     change(&flow.name, Arc::make_mut(sends_data));
     // What a change makes of a profile is the caller's, and may not work together.

@@ -6,7 +6,6 @@ use std::net::SocketAddrV4;
 use transom_extensions::companion::{Allowance, Companion};
 use transom_sim::traffic::{Application, Bond, FlowId, Io};
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::{Duration, Instant};
 
 /// The rate may change with each acknowledgement, so nobody sleeps for longer.
@@ -19,12 +18,6 @@ pub(super) fn companions(scenario: &Resolved) -> BTreeMap<Name, Companion> {
         _ => None,
     });
     beside.map(|name| (name, Companion::default())).collect()
-}
-
-/// The extension that publishes a connection's rate for its companions.
-pub(super) fn publisher(companion: &Companion) -> ExtensionChoice {
-    let companion = companion.clone();
-    ExtensionChoice::new("companion", move || Box::new(companion.publisher()))
 }
 
 /// Has datagrams to send all the time.
