@@ -130,14 +130,11 @@ impl Manager {
         Stream::new(self, macroflow.into(), weight.max(1), packet.max(1))
     }
 
-    /// The state of a macroflow, if there is one of that name.
-    pub fn macroflow(&self, name: &str, now: Instant) -> Option<Macroflow> {
-        self.state().macroflows.get(name).map(|members| Macroflow::of(members, now))
-    }
-
-    /// The names of those that have members.
-    pub fn macroflows(&self) -> Vec<String> {
-        self.state().macroflows.keys().cloned().collect()
+    /// The macroflows that have members, by name.
+    pub fn macroflows(&self, now: Instant) -> BTreeMap<String, Macroflow> {
+        let state = self.state();
+        let known = |(name, members): (&String, _)| (name.clone(), Macroflow::of(members, now));
+        state.macroflows.iter().map(known).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
