@@ -8,7 +8,7 @@ use std::sync::Arc;
 use transom_extensions::companion::{Allowance, Companion};
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{Amount, Application, Bulk, DatagramSink, FlowId, Io, Sink};
+use transom_sim::traffic::{Amount, Application, FlowId, Io, bulk, datagram_sink, sink};
 use transom_tcp::Profile;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::time::{Duration, Instant};
@@ -24,7 +24,7 @@ struct Beside {
 }
 
 impl Application for Beside {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if self.allowance.may_send(now) {
             io.sends_to(UDP, self.remote.into());
@@ -47,17 +47,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     topology.join(alice, bob, link.clone(), link);
     let address = topology.address(bob)?;
     let (stream, datagrams) = (SocketAddrV4::new(address, 80), SocketAddrV4::new(address, 5000));
-    let bulk = Bulk::new(TCP, stream.into(), Amount::Endless);
+    let bulk = bulk(TCP, stream.into(), Amount::Endless);
     let beside = Beside { allowance: companion.allowance(Fraction::ONE), remote: datagrams };
-    topology.run_with(alice, Instant::ZERO, Box::new(bulk), Some(profile))?;
+    topology.run_with(alice, Instant::ZERO, bulk, Some(profile))?;
     topology.run(alice, Instant::ZERO, Box::new(beside))?;
-    topology.run(bob, Instant::ZERO, Box::new(Sink::new(TCP, 80)))?;
-    topology.run(bob, Instant::ZERO, Box::new(DatagramSink::new(UDP, 5000)))?;
+    topology.run(bob, Instant::ZERO, sink(TCP, 80))?;
+    topology.run(bob, Instant::ZERO, datagram_sink(UDP, 5000))?;
     let others = Instant::from_secs(10);
     for (flow, port) in [(FlowId(2), 81), (FlowId(3), 82)] {
-        let bulk = Bulk::new(flow, SocketAddrV4::new(address, port).into(), Amount::Endless);
-        topology.run(alice, others, Box::new(bulk))?;
-        topology.run(bob, Instant::ZERO, Box::new(Sink::new(flow, port)))?;
+        let bulk = bulk(flow, SocketAddrV4::new(address, port).into(), Amount::Endless);
+        topology.run(alice, others, bulk)?;
+        topology.run(bob, Instant::ZERO, sink(flow, port))?;
     }
     let mut network = topology.build()?;
 

@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use transom_sim::network::{HostConfig, Topology};
-//! use transom_sim::traffic::{Amount, Bulk, Sink};
+//! use transom_sim::traffic::{Amount, bulk, sink};
 //! use transom_tcp::time::Instant;
 //!
 //! let mut topology = Topology::new(1);
@@ -23,9 +23,9 @@
 //! let link = "rate=10Mbit/s, delay=20ms, queue=50 packets".parse::<transom_sim::link::LinkConfig>()?;
 //! topology.join(client, server, link.clone(), link);
 //! let flow = transom_sim::traffic::FlowId(0);
-//! let bulk = Bulk::new(flow, (topology.address(server)?, 80).into(), Amount::Bytes(1_000_000));
-//! topology.run(client, Instant::ZERO, Box::new(bulk))?;
-//! topology.run(server, Instant::ZERO, Box::new(Sink::new(flow, 80)))?;
+//! let bulk = bulk(flow, (topology.address(server)?, 80).into(), Amount::Bytes(1_000_000));
+//! topology.run(client, Instant::ZERO, bulk)?;
+//! topology.run(server, Instant::ZERO, sink(flow, 80))?;
 //!
 //! let mut network = topology.build()?;
 //! network.run_until(Instant::from_secs(10))?;

@@ -21,17 +21,17 @@ use transom_stack::ConnectionId;
 use transom_tcp::Signal;
 
 pub use bonds::Bond;
-pub use bulk::{Amount, Bulk};
-pub use datagrams::{DatagramSink, OnOff};
+pub use bulk::{Amount, bulk};
+pub use datagrams::{datagram_sink, on_off};
 pub use io::{Io, ReadResult};
 pub use ledger::{Flow, FlowId, Ledger};
-pub use limited::Limited;
-pub use pings::{Echo, Pings};
+pub use limited::limited;
+pub use pings::{echo, pings};
 pub use requests::{Exchange, Pattern, requests};
 pub use schedule::Schedule;
 pub use sent::Sent;
-pub use sink::Sink;
-pub use transfers::Transfers;
+pub use sink::sink;
+pub use transfers::transfers;
 
 /// The bytes of the headers before a datagram's payload: IPv4 and UDP.
 pub const DATAGRAM_HEADERS: usize = 20 + 8;

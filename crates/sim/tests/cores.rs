@@ -5,10 +5,7 @@ use std::sync::{Arc, Mutex};
 use transom_sim::Draw;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Io, OnOff, Pattern, Schedule, Sink,
-    Transfers, requests,
-};
+use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 
@@ -112,15 +109,15 @@ impl Plan {
                 |node, at, one: Box<dyn Application>| topology.run(node, at, one).unwrap();
             match kind {
                 0 | 1 => {
-                    run(from, begin, Box::new(Bulk::new(flow, remote, Amount::Bytes(60_000))));
-                    run(to, Instant::ZERO, Box::new(Sink::new(flow, port)));
+                    run(from, begin, bulk(flow, remote, Amount::Bytes(60_000)));
+                    run(to, Instant::ZERO, sink(flow, port));
                 }
                 2 => {
                     let (size, think) = (Draw::Uniform(1, 30_000), Draw::Exponential(5_000_000));
                     let schedule = Schedule::Web { size, think };
-                    let transfers = Transfers::new(flow, remote, schedule, end);
-                    run(from, begin, Box::new(transfers));
-                    run(to, Instant::ZERO, Box::new(Sink::new(flow, port)));
+                    let transfers = transfers(flow, remote, schedule, end);
+                    run(from, begin, transfers);
+                    run(to, Instant::ZERO, sink(flow, port));
                 }
                 3 => {
                     let exchange = Exchange {
@@ -137,9 +134,9 @@ impl Plan {
                     let (rate, draw) = ("2Mbit/s".parse().unwrap(), Draw::Constant(20_000_000));
                     let remote = std::net::SocketAddrV4::new(address, port);
                     let source =
-                        OnOff::new(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
-                    run(from, begin, Box::new(source));
-                    run(to, Instant::ZERO, Box::new(DatagramSink::new(flow, port)));
+                        on_off(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
+                    run(from, begin, source);
+                    run(to, Instant::ZERO, datagram_sink(flow, port));
                 }
             }
         }
@@ -261,7 +258,7 @@ fn events_of_one_nanosecond_keep_their_order() {
 struct Silent;
 
 impl Application for Silent {
-    fn on_timer(&mut self, _: &mut Io<'_>) {}
+    fn on_timer(&mut self, _: &mut dyn Io) {}
 }
 
 #[test]

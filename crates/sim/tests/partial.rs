@@ -4,9 +4,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use transom_sim::Draw;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{
-    Amount, Application, Bulk, Exchange, Flow, FlowId, Pattern, Sink, requests,
-};
+use transom_sim::traffic::{Amount, Application, Exchange, Flow, FlowId, Pattern, bulk, requests, sink};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::Instant;
 
@@ -36,8 +34,8 @@ fn a_transfer_is_what_arrived_and_what_did_not() {
     let bytes = 3_000_000;
     let transfer = |sender: &str, receiver: &str| {
         run([sender, receiver], |remote| {
-            let bulk = Bulk::new(FLOW, remote.into(), Amount::Bytes(bytes));
-            (Box::new(bulk), Box::new(Sink::new(FLOW, 80)))
+            let bulk = bulk(FLOW, remote.into(), Amount::Bytes(bytes));
+            (bulk, sink(FLOW, 80))
         })
     };
     let partial = transfer("no-retransmission", "accept-holes");

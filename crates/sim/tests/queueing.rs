@@ -4,7 +4,7 @@ use transom_sim::Draw;
 use transom_sim::link::{Counters, LinkConfig};
 use transom_sim::measure::{Lane, QueueDelay, Recorder};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{DatagramSink, FlowId, OnOff};
+use transom_sim::traffic::{Application, FlowId, datagram_sink, on_off};
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const MILLI: u64 = 1_000_000;
 fn network(
     seed: u64,
     path: &[&str],
-    source: impl FnOnce(std::net::SocketAddrV4) -> OnOff,
+    source: impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application>,
 ) -> (Network, Vec<LinkId>) {
     let mut topology = Topology::new(seed);
     let (from, to) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
@@ -31,8 +31,8 @@ fn network(
     });
     let links = links.collect();
     let remote = std::net::SocketAddrV4::new(topology.address(to).unwrap(), PORT);
-    topology.run(to, Instant::ZERO, Box::new(DatagramSink::new(FLOW, PORT))).unwrap();
-    topology.run(from, Instant::ZERO, Box::new(source(remote))).unwrap();
+    topology.run(to, Instant::ZERO, datagram_sink(FLOW, PORT)).unwrap();
+    topology.run(from, Instant::ZERO, source(remote)).unwrap();
     (topology.build().unwrap(), links)
 }
 
@@ -41,16 +41,16 @@ fn rate(bits: u64) -> Rate {
 }
 
 /// Datagrams at a constant rate, without a pause.
-fn constant(bits: u64, stop: Instant) -> impl FnOnce(std::net::SocketAddrV4) -> OnOff {
+fn constant(bits: u64, stop: Instant) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
     let always = (Draw::Constant(1_000 * MILLI), Draw::Constant(0));
-    move |remote| OnOff::new(FLOW, PORT, remote, rate(bits), PAYLOAD, always, stop)
+    move |remote| on_off(FLOW, PORT, remote, rate(bits), PAYLOAD, always, stop)
 }
 
 /// Datagrams whose distances are exponential: each period of being on is a nanosecond, in which there is one.
-fn poisson(per_second: u64) -> impl FnOnce(std::net::SocketAddrV4) -> OnOff {
+fn poisson(per_second: u64) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
     let periods = (Draw::Constant(1), Draw::Exponential(1_000 * MILLI / per_second));
     let at_once = rate(10_000_000_000_000);
-    move |remote| OnOff::new(FLOW, PORT, remote, at_once, PAYLOAD, periods, Instant::FAR_FUTURE)
+    move |remote| on_off(FLOW, PORT, remote, at_once, PAYLOAD, periods, Instant::FAR_FUTURE)
 }
 
 /// Each link adds the packet's transmission and its delay; of ten at once, the last also waits for nine at the slowest link.

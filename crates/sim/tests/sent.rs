@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex};
 use transom_sim::Draw;
 use transom_sim::link::{LinkConfig, Traffic};
 use transom_sim::network::{HostConfig, LinkId, Network, Topology};
-use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, OnOff, Pattern, Schedule, Sink,
-    Transfers, requests,
-};
+use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, IpPacket, Protocol, Seq, TcpPacket};
@@ -85,7 +82,7 @@ fn check(name: &str, (mut network, link): (Network, LinkId), seconds: u64) -> (T
 
 fn bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
     move |remote| {
-        (Box::new(Bulk::new(FLOW, remote.into(), amount)), Box::new(Sink::new(FLOW, PORT)))
+        (bulk(FLOW, remote.into(), amount), sink(FLOW, PORT))
     }
 }
 
@@ -140,8 +137,8 @@ fn many_connections_one_after_the_other_and_at_once() {
     let lossy = format!("{PATH}, loss=1%");
     let transfers = network(&lossy, |remote| {
         let trace = Schedule::Trace(entries);
-        let transfers = Transfers::new(FLOW, remote.into(), trace, Instant::FAR_FUTURE);
-        (Box::new(transfers), Box::new(Sink::new(FLOW, PORT)))
+        let transfers = transfers(FLOW, remote.into(), trace, Instant::FAR_FUTURE);
+        (transfers, sink(FLOW, PORT))
     });
     let (packets, retransmissions, _) = check("transfers", transfers, 60);
     assert!(packets.bytes > 200 * 20_000 && retransmissions > 10, "{retransmissions}");
@@ -176,8 +173,8 @@ fn datagrams() {
     let rate = "1Mbit/s".parse().unwrap();
     let always = (Draw::Constant(1_000_000_000), Draw::Constant(0));
     let datagrams = network(PATH, |remote| {
-        let source = OnOff::new(FLOW, 5000, remote, rate, 972, always, Instant::from_secs(2));
-        (Box::new(source), Box::new(DatagramSink::new(FLOW, PORT)))
+        let source = on_off(FLOW, 5000, remote, rate, 972, always, Instant::from_secs(2));
+        (source, datagram_sink(FLOW, PORT))
     });
     let (packets, retransmissions, timeouts) = check("datagrams", datagrams, 3);
     // 1000 bytes every 8 ms.
@@ -198,9 +195,9 @@ fn flows_of_one_host_are_told_apart() {
         let path: LinkConfig = PATH.parse().unwrap();
         links.push(topology.join(router, receiver, path.clone(), path).0);
         let remote = (topology.address(receiver).unwrap(), PORT);
-        let bulk = Bulk::new(FlowId(flow), remote.into(), Amount::Bytes(100_000 << flow));
-        topology.run(sender, Instant::ZERO, Box::new(bulk)).unwrap();
-        topology.run(receiver, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT))).unwrap();
+        let bulk = bulk(FlowId(flow), remote.into(), Amount::Bytes(100_000 << flow));
+        topology.run(sender, Instant::ZERO, bulk).unwrap();
+        topology.run(receiver, Instant::ZERO, sink(FlowId(flow), PORT)).unwrap();
     }
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(30)).unwrap();

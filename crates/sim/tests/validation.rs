@@ -3,7 +3,7 @@
 use transom_sim::link::LinkConfig;
 use transom_sim::measure::{jain_index, per_second};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_sim::traffic::{Amount, FlowId, bulk, sink};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -30,9 +30,9 @@ fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, V
         topology.join(right, server, parse("delay=0ms"), parse("delay=0ms"));
         let remote = (topology.address(server).unwrap(), 80).into();
         let start = Instant::from_millis(100 * u64::from(flow));
-        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
-        topology.run(client, start, Box::new(bulk)).unwrap();
-        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), 80))).unwrap();
+        let bulk = bulk(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, bulk).unwrap();
+        topology.run(server, Instant::ZERO, sink(FlowId(flow), 80)).unwrap();
         clients.push(client);
     }
     (topology.build().unwrap(), there, clients)

@@ -1,6 +1,6 @@
 use super::*;
 use crate::network::{HostConfig, Topology};
-use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use crate::traffic::{Amount, FlowId, bulk, sink};
 use crate::units::Rate;
 
 fn network() -> (Network, LinkId) {
@@ -12,9 +12,9 @@ fn network() -> (Network, LinkId) {
     let remote = (topology.address(hosts[1]).unwrap(), 80).into();
     let flow = FlowId(0);
     topology
-        .run(hosts[0], Instant::ZERO, Box::new(Bulk::new(flow, remote, Amount::Endless)))
+        .run(hosts[0], Instant::ZERO, bulk(flow, remote, Amount::Endless))
         .unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(flow, 80))).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(flow, 80)).unwrap();
     (topology.build().unwrap(), there)
 }
 
@@ -68,9 +68,9 @@ fn a_flow_that_begins_later_begins_with_nothing() {
     let hosts = [(); 2].map(|()| topology.host(HostConfig::default()));
     topology.join(hosts[0], hosts[1], Default::default(), Default::default());
     let remote = (topology.address(hosts[1]).unwrap(), 80).into();
-    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(10_000));
-    topology.run(hosts[0], Instant::from_millis(250), Box::new(bulk)).unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
+    let bulk = bulk(FlowId(0), remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::from_millis(250), bulk).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(FlowId(0), 80)).unwrap();
     let mut network = topology.build().unwrap();
     let mut recorder = Recorder::new(Duration::from_millis(100), []);
     recorder.run_until(&mut network, Instant::from_millis(400)).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::link::LinkConfig;
-use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use crate::traffic::{Amount, FlowId, bulk, sink};
 use std::sync::{Arc, Mutex};
 use transom_tcp::Profile;
 use transom_tcp::time::Duration;
@@ -44,9 +44,9 @@ fn line_of(host: fn() -> HostConfig, seed: u64, routers: usize, config: &str, by
     let last = topology.host(host());
     links.push(topology.join(before, last, link(config), link(config)).0);
     let remote = (topology.address(last).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
-    topology.run(first, Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(last, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(first, Instant::ZERO, bulk).unwrap();
+    topology.run(last, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     Line { network: topology.build().unwrap(), links, ends: (first, last) }
 }
 
@@ -200,7 +200,7 @@ fn mistakes_in_a_network_are_named() {
     assert!(
         matches!(topology.address(router), Err(NetworkError::NotAHost(node)) if node == router)
     );
-    let sink = Box::new(Sink::new(FLOW, PORT));
+    let sink = sink(FLOW, PORT);
     assert!(matches!(topology.run(router, Instant::ZERO, sink), Err(NetworkError::NotAHost(_))));
     let error = topology.build().unwrap_err();
     assert!(matches!(error, NetworkError::Unreachable(from, to) if (from, to) == (b, a)));
@@ -229,9 +229,9 @@ fn two_ways_and_the_shorter_one_is_taken() {
     join(routers[2], b);
     let remote = (topology.address(b).unwrap(), PORT).into();
     topology
-        .run(a, Instant::ZERO, Box::new(Bulk::new(FLOW, remote, Amount::Bytes(10_000))))
+        .run(a, Instant::ZERO, bulk(FLOW, remote, Amount::Bytes(10_000)))
         .unwrap();
-    topology.run(b, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    topology.run(b, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(1)).unwrap();
     assert_eq!(network.flows()[0].delivered, 10_000);
@@ -255,9 +255,9 @@ fn no_way_leads_through_a_host() {
     join(routers[0], routers[2]);
     let longer = join(routers[2], routers[1]);
     let remote = (topology.address(hosts[1]).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(10_000));
-    topology.run(hosts[0], Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::ZERO, bulk).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(1)).unwrap();
     assert_eq!(network.flows()[0].delivered, 10_000);
@@ -275,9 +275,9 @@ fn narrowing(bottleneck: &str, bytes: u64) -> (Network, LinkId) {
     let back = link("rate=10Mbit/s, delay=1ms");
     let (there, _) = topology.join(router, receiver, link(bottleneck), back);
     let remote = (topology.address(receiver).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
-    topology.run(sender, Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(receiver, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(sender, Instant::ZERO, bulk).unwrap();
+    topology.run(receiver, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     (topology.build().unwrap(), there)
 }
 

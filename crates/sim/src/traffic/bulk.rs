@@ -19,7 +19,7 @@ pub enum Amount {
 
 /// Opens one connection and keeps its send buffer full.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+struct Bulk {
     flow: FlowId,
     remote: SocketAddr,
     amount: Amount,
@@ -27,12 +27,12 @@ pub struct Bulk {
     connection: Option<ConnectionId>,
 }
 
-impl Bulk {
-    /// A transfer to `remote`.
-    pub fn new(flow: FlowId, remote: SocketAddr, amount: Amount) -> Self {
-        Bulk { flow, remote, amount, sent: 0, connection: None }
-    }
+/// A transfer to `remote`, as fast as TCP allows.
+pub fn bulk(flow: FlowId, remote: SocketAddr, amount: Amount) -> Box<dyn Application> {
+    Box::new(Bulk { flow, remote, amount, sent: 0, connection: None })
+}
 
+impl Bulk {
     fn fill(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let left = match self.amount {
             Amount::Bytes(all) => all.saturating_sub(self.sent),

@@ -90,7 +90,7 @@ pub trait Io {
     /// Sends a datagram of `payload` zeros.
     fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16);
 
-    /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`](super::Sink) has all of it.
+    /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`sink`](super::sink()) has all of it.
     fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
         let now = self.now();
         if let Some(local) = self.local_address(id) {

@@ -9,7 +9,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Writes a chunk at regular intervals, as a codec does. Data for which there is no room waits.
 #[derive(Debug)]
-pub struct Limited {
+struct Limited {
     flow: FlowId,
     remote: SocketAddr,
     chunk: u64,
@@ -20,14 +20,20 @@ pub struct Limited {
     backlog: u64,
 }
 
-impl Limited {
-    /// `chunk` bytes at a time, at `rate`, to `remote` until `stop`.
-    pub fn new(flow: FlowId, remote: SocketAddr, rate: Rate, chunk: u64, stop: Instant) -> Self {
-        let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
-        let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
-        Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 }
-    }
+/// A stream of `chunk` bytes at a time, at `rate`, to `remote` until `stop`.
+pub fn limited(
+    flow: FlowId,
+    remote: SocketAddr,
+    rate: Rate,
+    chunk: u64,
+    stop: Instant,
+) -> Box<dyn Application> {
+    let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
+    let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
+    Box::new(Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 })
+}
 
+impl Limited {
     fn push(&mut self, io: &mut dyn Io, id: ConnectionId) {
         self.backlog -= io.write(id, self.backlog);
         if self.backlog == 0 && io.now() >= self.stop {

@@ -10,7 +10,7 @@ use transom_tcp::time::Instant;
 
 /// Sends what a [`Schedule`] says to one receiver.
 #[derive(Debug)]
-pub struct Transfers {
+struct Transfers {
     flow: FlowId,
     remote: SocketAddr,
     schedule: Schedule,
@@ -24,21 +24,18 @@ pub struct Transfers {
     left: Map<ConnectionId, u64>,
 }
 
-impl Transfers {
-    /// Transfers to `remote`; none begins at `stop` or later.
-    pub fn new(flow: FlowId, remote: SocketAddr, schedule: Schedule, stop: Instant) -> Self {
-        Transfers {
-            flow,
-            remote,
-            schedule,
-            stop,
-            began: None,
-            count: 0,
-            next: None,
-            left: Map::default(),
-        }
-    }
+/// Sends what `schedule` says to `remote`; no transfer begins at `stop` or later.
+pub fn transfers(
+    flow: FlowId,
+    remote: SocketAddr,
+    schedule: Schedule,
+    stop: Instant,
+) -> Box<dyn Application> {
+    let left = Map::default();
+    Box::new(Transfers { flow, remote, schedule, stop, began: None, count: 0, next: None, left })
+}
 
+impl Transfers {
     /// Decides about the next transfer, the last one having begun or ended now.
     fn plan(&mut self, io: &mut dyn Io) {
         let now = io.now();

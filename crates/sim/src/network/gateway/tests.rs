@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::LinkConfig;
 use crate::network::{HostConfig, Topology};
-use crate::traffic::{Amount, Bulk, DatagramSink, FlowId, OnOff, Sink};
+use crate::traffic::{Amount, FlowId, bulk, datagram_sink, on_off, sink};
 use crate::units::Rate;
 use std::net::SocketAddrV4;
 use transom_tcp::time::Duration;
@@ -104,7 +104,7 @@ fn a_host_verifies_what_comes_from_outside() {
     let mut topology = Topology::new(1);
     let (a, b) = (topology.gateway(), topology.host(HostConfig::default()));
     topology.join(a, b, link(""), link(""));
-    topology.run(b, Instant::ZERO, Box::new(DatagramSink::new(FLOW, PORT))).unwrap();
+    topology.run(b, Instant::ZERO, datagram_sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.inject(ms(1), a, datagram(1, 2, 100)).unwrap();
     network.run_until(ms(2)).unwrap();
@@ -136,8 +136,8 @@ fn a_network_cut_in_two_does_what_the_whole_one_does() {
     const BYTES: u64 = 300_000;
     const LINK: &str = "rate=10Mbit/s, delay=10ms, queue=20 packets";
     let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
-    let bulk = || Box::new(Bulk::new(FLOW, remote.into(), Amount::Bytes(BYTES)));
-    let sink = || Box::new(Sink::new(FLOW, PORT));
+    let bulk = || bulk(FLOW, remote.into(), Amount::Bytes(BYTES));
+    let sink = || sink(FLOW, PORT);
 
     let mut topology = Topology::new(3);
     let ends = [topology.host(HostConfig::default()), topology.host(HostConfig::default())];
@@ -187,8 +187,8 @@ fn datagrams_leave_with_their_checksums() {
     let constant = crate::random::Draw::Constant;
     let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
     let periods = (constant(1_000_000), constant(0));
-    let source = OnOff::new(FLOW, 9, remote, rate, 97, periods, ms(1));
-    topology.run(a, Instant::ZERO, Box::new(source)).unwrap();
+    let source = on_off(FLOW, 9, remote, rate, 97, periods, ms(1));
+    topology.run(a, Instant::ZERO, source).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(ms(0) + Duration::from_micros(999)).unwrap();
     let left = network.take_departure(b).unwrap();
