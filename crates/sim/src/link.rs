@@ -77,19 +77,12 @@ pub enum Admission {
     Queued,
     /// It will be delivered, and a copy of it too.
     Duplicated,
-    /// It will not.
-    Dropped(DropCause),
-}
-
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropCause {
-    /// It was larger than the link's MTU.
+    /// It was dropped: larger than the link's MTU.
     TooBig,
-    /// The queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
+    /// It was dropped: the queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
     QueueFull,
-    /// The wire lost it, by the loss model.
-    Loss,
+    /// It was dropped: the wire lost it, by the loss model.
+    Lost,
 }
 
 /// A packet that came out of a link.
@@ -338,11 +331,11 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
         if self.config.mtu.is_some_and(|mtu| len as u64 > u64::from(mtu.get())) {
             self.counters.too_big.count(len);
-            return Admission::Dropped(DropCause::TooBig);
+            return Admission::TooBig;
         }
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len)) {
             self.counters.queue_full.count(len);
-            return Admission::Dropped(DropCause::QueueFull);
+            return Admission::QueueFull;
         }
         let busy = self.transmitter.must_wait(now);
         match &mut self.queue {
@@ -350,7 +343,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 if busy && !queue.admits(len) {
                     queue.refuse(now);
                     self.counters.queue_full.count(len);
-                    return Admission::Dropped(DropCause::QueueFull);
+                    return Admission::QueueFull;
                 }
                 let transmission = self.transmitter.transmit(now, len);
                 if transmission.begins > now {
@@ -368,7 +361,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 self.counters.count(verdicts);
                 if !admitted {
                     self.counters.queue_full.count(len);
-                    return Admission::Dropped(DropCause::QueueFull);
+                    return Admission::QueueFull;
                 }
                 if !busy {
                     self.transmit_next(now);
@@ -405,7 +398,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let admission = self.carry(in_flight, packet);
         let Queue::Managed(queue) = &mut self.queue else { return };
         match (admission, kept) {
-            (Admission::Dropped(_), Some(packet)) => queue.tell(Fate::Gone(packet)),
+            (Admission::Lost, Some(packet)) => queue.tell(Fate::Gone(packet)),
             (Admission::Duplicated, Some(packet)) => queue.tell(Fate::Copied(packet)),
             _ => {}
         }
@@ -431,7 +424,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     fn carry(&mut self, in_flight: InFlight, packet: P) -> Admission {
         if self.wire.loss.loses(in_flight.index) {
             self.counters.lost.count(in_flight.len);
-            return Admission::Dropped(DropCause::Loss);
+            return Admission::Lost;
         }
         if self.wire.duplicate.bernoulli(self.config.duplicate) {
             self.counters.duplicated.count(in_flight.len);

@@ -180,16 +180,6 @@ impl From<WindowReport> for WindowSample {
     }
 }
 
-/// The history of one link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LinkSeries {
-    /// Which.
-    pub link: LinkId,
-    /// Its samples, in the order of time.
-    pub samples: Vec<LinkSample>,
-}
-
 /// Writes down what happens.
 #[derive(Clone, Debug)]
 pub struct Recorder {
@@ -198,13 +188,13 @@ pub struct Recorder {
     /// When the last sample was taken.
     last_sample: Option<Instant>,
     flows: Vec<Vec<FlowSample>>,
-    links: Vec<LinkSeries>,
+    links: Vec<(LinkId, Vec<LinkSample>)>,
 }
 
 impl Recorder {
     /// Looks at all flows and these links every `interval` (a nanosecond at least), beginning with the start.
     pub fn new(interval: Duration, links: impl IntoIterator<Item = LinkId>) -> Self {
-        let links = links.into_iter().map(|link| LinkSeries { link, samples: Vec::new() });
+        let links = links.into_iter().map(|link| (link, Vec::new()));
         Recorder {
             interval: interval.max(Duration::from_nanos(1)),
             next: Instant::ZERO,
@@ -224,7 +214,7 @@ impl Recorder {
     /// # Errors
     /// As [`Network::run_until`].
     pub fn run_until(&mut self, network: &mut Network, limit: Instant) -> Result<(), NetworkError> {
-        for LinkSeries { link, .. } in &self.links {
+        for (link, _) in &self.links {
             network.measure_delays(*link);
         }
         while self.next <= limit {
@@ -250,7 +240,7 @@ impl Recorder {
                 sender: sender(network, flow, at),
             });
         }
-        for LinkSeries { link, samples } in &mut self.links {
+        for (link, samples) in &mut self.links {
             samples.extend(network.sample_link(*link));
         }
     }
@@ -260,8 +250,8 @@ impl Recorder {
         &self.flows
     }
 
-    /// The samples of each link.
-    pub fn links(&self) -> &[LinkSeries] {
+    /// The samples of each link, in the order of time.
+    pub fn links(&self) -> &[(LinkId, Vec<LinkSample>)] {
         &self.links
     }
 }

@@ -66,8 +66,8 @@ use transom_wire::IpPacket;
 use wire::Wire;
 
 pub use api::Totals;
-pub use control::WindowReport;
 pub use division::{Division, Indivisible};
+pub(crate) use control::WindowReport;
 pub(crate) use host::LogReader;
 pub use topology::{HostConfig, Topology};
 
@@ -250,7 +250,7 @@ impl Fabric {
         match wire.model.send_of(now, id, packet.len(), (packet.ecn(), flow)) {
             Admission::Queued => {}
             Admission::Duplicated => packets.duplicate(id),
-            Admission::Dropped(_) => packets.release(id),
+            Admission::TooBig | Admission::QueueFull | Admission::Lost => packets.release(id),
         }
         settle(wire, packets);
         if let Some(cut) = wire.leaves_by {

@@ -91,7 +91,7 @@ fn the_mean_wait_of_m_d_1() {
             let (mut network, links) = network(11, &[&link], poisson(per_second));
             let mut recorder = Recorder::new(Duration::from_secs(100), [links[0]]);
             recorder.run_until(&mut network, Instant::from_secs(1000)).unwrap();
-            let samples = &recorder.links()[0].samples;
+            let (_, samples) = &recorder.links()[0];
             (samples[10].counters, QueueDelay::between(samples, Lane::All).unwrap())
         };
         let (counters, delay) = run("unlimited");
@@ -120,7 +120,7 @@ fn littles_law() {
     let (mut sum, ticks) = (0, 500_000u64);
     for tick in 1..=ticks {
         network.run_until(Instant::from_micros(100 * tick)).unwrap();
-        sum += network.queued(links[0]).unwrap().packets;
+        sum += network.sample_link(links[0]).unwrap().waiting.packets;
     }
     let counters = network.link_counters(links[0]).unwrap();
     let length = sum as f64 / ticks as f64;

@@ -126,7 +126,7 @@ fn a_discipline_keeps_the_queue_where_it_says() {
         let (mut sum, mut count) = (0u64, 0u64);
         for tick in 3_000..12_000u64 {
             network.run_until(Instant::from_millis(tick * 10)).unwrap();
-            sum += network.queued(link).unwrap().bytes;
+            sum += network.sample_link(link).unwrap().waiting.bytes;
             count += 1;
         }
         // Milliseconds at 20 Mbit/s.

@@ -295,8 +295,8 @@ fn queue_delay(
     vec![match statistic {
         // A scenario that asks for anything else of many values is refused when it is read.
         None | Some(Statistic::Each | Statistic::Sum | Statistic::Mean) => delay.mean(),
-        Some(Statistic::Min) => delay.min().as_nanos() as f64,
-        Some(Statistic::Max) => delay.max().as_nanos() as f64,
+        Some(Statistic::Min) => percentile(0.0),
+        Some(Statistic::Max) => percentile(100.0),
         Some(Statistic::Deviation) => delay.deviation(),
         Some(Statistic::P50) => percentile(50.0),
         Some(Statistic::P90) => percentile(90.0),

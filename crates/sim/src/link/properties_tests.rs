@@ -124,7 +124,7 @@ proptest! {
         for (gap, len) in packets {
             now += Duration::from_nanos(gap);
             offered.count(len);
-            if matches!(link.send(now, len, len), Admission::Dropped(_)) {
+            if !matches!(link.send(now, len, len), Admission::Queued | Admission::Duplicated) {
                 refused.count(len);
             }
             while let Some(delivered) = link.deliver(now) {

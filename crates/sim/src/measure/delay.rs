@@ -89,17 +89,8 @@ impl QueueDelay {
         self.total.as_nanos() as f64 / self.packets as f64
     }
 
-    /// The greatest.
-    pub fn max(&self) -> Duration {
-        self.max
-    }
-
-    /// The least.
-    pub fn min(&self) -> Duration {
-        Duration::from_nanos(self.histogram.lowest_equivalent(self.histogram.min()))
-    }
-
-    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is.
+    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is. Zero gives the least, and
+    /// a hundred the greatest, exactly.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_percentile(percent)).min(self.max)
     }

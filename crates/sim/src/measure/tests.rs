@@ -56,10 +56,10 @@ fn a_bulk_flow_looks_like_one() {
     // 40 ms, and up to 30 packets of 1.2 ms each in the queue.
     let rtt = last.srtt.unwrap();
     assert!(rtt > Duration::from_millis(41) && rtt < Duration::from_millis(79), "{rtt:?}");
-    let links = &recorder.links()[0];
-    assert_eq!(links.samples.len(), 201);
-    assert!(links.samples.iter().all(|sample| sample.waiting.packets <= 30));
-    assert!(links.samples.iter().any(|sample| sample.waiting.packets > 20));
+    let (_, samples) = &recorder.links()[0];
+    assert_eq!(samples.len(), 201);
+    assert!(samples.iter().all(|sample| sample.waiting.packets <= 30));
+    assert!(samples.iter().any(|sample| sample.waiting.packets > 20));
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Network {
     }
 
     /// The report of a link's window control, if it has one.
-    pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
+    pub(crate) fn window_report(&self, link: LinkId) -> Option<WindowReport> {
         let (part, link) = self.near(link)?;
         Some(self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
     }
@@ -146,13 +146,6 @@ impl Network {
         let counters = self.with_deliveries(link, sample.counters);
         let window = self.window_report(link).map(Into::into);
         Some(LinkSample { counters, window, ..sample })
-    }
-
-    /// The queue before a link now.
-    pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
-        let now = self.now;
-        let (part, link) = self.near_part(link)?;
-        Some(part.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
     }
 
     /// Watches every packet that comes to a link, also those that it drops.

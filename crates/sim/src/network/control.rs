@@ -20,7 +20,7 @@ const CONTROL_STREAMS: u64 = 1 << 33;
 
 /// The counters and the flow table of window control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WindowReport {
+pub(crate) struct WindowReport {
     /// The counters.
     pub(crate) counters: Counters,
     /// The flow table.

@@ -511,3 +511,6 @@ impl Drop for Opened<'_> {
         self.threads.iter().for_each(Thread::unpark);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use transom_sim::Draw;
-use transom_sim::link::LinkConfig;
-use transom_sim::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
+use crate::link::LinkConfig;
+use crate::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
+use crate::random::Draw;
+use crate::traffic::{Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 
@@ -153,7 +153,7 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
         let seen = seen.clone();
         move |more: std::fmt::Arguments<'_>| seen.lock().unwrap().push(format!("{text} {more}"))
     };
-    for link in (0..*links).map(network_link) {
+    for link in (0..*links).map(LinkId) {
         let say = see(format!("{link:?} offered"));
         network
             .tap(link, Box::new(move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes)))));
@@ -178,14 +178,14 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
             network.next_event(),
         ));
         seen.push(format!("{:?}", network.flows()));
-        for link in (0..*links).map(network_link) {
+        for link in (0..*links).map(LinkId) {
             seen.push(format!(
                 "{:?} {:?}",
                 network.link_counters(link),
                 network.window_report(link)
             ));
         }
-        for link in (0..*links).map(network_link) {
+        for link in (0..*links).map(LinkId) {
             seen.push(format!("{:?}", network.sample_link(link)));
         }
         for &host in &*hosts {
@@ -194,17 +194,6 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     }
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     (network.division().clone(), seen)
-}
-
-/// The name of a link, from the first one's.
-fn network_link(number: u32) -> LinkId {
-    let mut topology = Topology::new(0);
-    let (a, b) = (topology.router(), topology.router());
-    let mut link = topology.join(a, b, LinkConfig::default(), LinkConfig::default());
-    for _ in 0..number / 2 {
-        link = topology.join(a, b, LinkConfig::default(), LinkConfig::default());
-    }
-    if number.is_multiple_of(2) { link.0 } else { link.1 }
 }
 
 fn digest(bytes: &[u8]) -> u64 {
