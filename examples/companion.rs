@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use transom_extensions::companion::{Allowance, Companion};
+use transom_extensions::{Allowance, Companion};
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Topology};
 use transom_sim::traffic::{Amount, Application, FlowId, Io, bulk, datagram_sink, sink};

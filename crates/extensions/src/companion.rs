@@ -29,7 +29,7 @@ use transom_tcp::time::{Duration, Instant};
 /// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Path {
+pub struct CompanionPath {
     /// When.
     pub at: Instant,
     /// The window in use, in bytes.
@@ -52,11 +52,11 @@ pub struct Path {
     pub rate: u64,
 }
 
-impl Path {
-    fn of(view: &View<'_>) -> Option<Path> {
+impl CompanionPath {
+    fn of(view: &View<'_>) -> Option<CompanionPath> {
         let rtt = view.estimate()?;
         let window = view.ruling(Variable::Cwnd).effective;
-        Some(Path {
+        Some(CompanionPath {
             at: view.now(),
             window,
             mss: view.mss(),
@@ -81,7 +81,7 @@ impl Path {
 #[derive(Debug, Default)]
 struct State {
     /// The publishing connection, and its last state.
-    current: Option<(u64, Path)>,
+    current: Option<(u64, CompanionPath)>,
     publishers: u64,
 }
 
@@ -101,7 +101,7 @@ impl Companion {
     }
 
     /// The last publication; `None` before the first round-trip time, and after the connection has ended.
-    pub fn path(&self) -> Option<Path> {
+    pub fn path(&self) -> Option<CompanionPath> {
         self.state().current.map(|(_, path)| path)
     }
 
@@ -125,7 +125,7 @@ struct Publisher {
 
 impl Publisher {
     fn publish(&self, view: &View<'_>) {
-        if let Some(path) = Path::of(view) {
+        if let Some(path) = CompanionPath::of(view) {
             self.companion.state().current = Some((self.id, path));
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
-use transom_extensions::companion::{Allowance, Companion};
+use transom_extensions::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;

@@ -11,7 +11,7 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 use transom_extensions::cm::Manager;
-use transom_extensions::companion::Companion;
+use transom_extensions::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, echo, limited, on_off, pings, requests, sink, transfers};
 use transom_sim::{Draw, Streams};

@@ -3,7 +3,7 @@
 use crate::scenario::{Name, Resolved, Traffic};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
-use transom_extensions::companion::{Allowance, Companion};
+use transom_extensions::{Allowance, Companion};
 use transom_sim::traffic::{Application, Bond, FlowId, Io};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::time::{Duration, Instant};
