@@ -291,7 +291,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// Offers a packet of `len` bytes, which cannot be marked, at time `now`. A `now` earlier than in a previous call counts
     /// as that call's.
     pub fn send(&mut self, now: Instant, packet: P, len: usize) -> Admission {
-        self.send_with(now, packet, len, Ecn::NotEct)
+        self.send_of(now, packet, len, (Ecn::NotEct, Flow::NONE))
     }
 
     /// Offers a packet at time `now`, of which `bytes` gives the bytes from its IP header on: from them are its length, its ECN codepoint, and
@@ -310,11 +310,6 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
     pub(crate) fn flow_of(&self, packet: &[u8]) -> Flow {
         self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
-    }
-
-    /// Offers a packet of `len` bytes with its ECN codepoint at time `now`. Nobody knows its flow.
-    fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
-        self.send_of(now, packet, len, (ecn, Flow::NONE))
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.
@@ -530,16 +525,11 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         }
     }
 
-    /// The same as [`take_delays`](Self::take_delays) for the packets that came through the low-latency queue of a dual queue.
-    pub(crate) fn take_low_delays(&mut self, now: Instant) -> Delays {
+    /// How long the packets had waited that have left the queue by `now` and since the last call: all of them, and those that came through the
+    /// low-latency queue of a dual queue.
+    pub(crate) fn take_delays(&mut self, now: Instant) -> [Delays; 2] {
         self.advance(now);
-        self.low_waits.take()
-    }
-
-    /// How long the packets had waited that have left the queue by `now` and since the last call.
-    pub(crate) fn take_delays(&mut self, now: Instant) -> Delays {
-        self.advance(now);
-        self.waits.take()
+        [self.waits.take(), self.low_waits.take()]
     }
 
     /// The configuration the link was made with.

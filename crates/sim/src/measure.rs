@@ -136,8 +136,7 @@ impl LinkSample {
     /// The state of a link without window control at `at`, and the delays of its packets since the last sample. Call
     /// [`LinkModel::measure_delays`] before, so that it records delays.
     pub(crate) fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
-        let (waiting, delays) = (link.queued(at), link.take_delays(at));
-        let low_delays = link.take_low_delays(at);
+        let (waiting, [delays, low_delays]) = (link.queued(at), link.take_delays(at));
         LinkSample { at, waiting, counters: link.counters(), delays, low_delays, window: None }
     }
 }

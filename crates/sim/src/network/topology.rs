@@ -248,10 +248,12 @@ impl Topology {
                 }
             });
         }
-        let whole = Whole { nodes: built, wires, controls, hosts };
+        let whole = Piece { nodes: built, wires, controls, hosts, ..Piece::default() };
         Ok(match cut {
-            None => whole.on_one_core(Division::Whole),
-            Some(Err(reason)) => whole.on_one_core(Division::Indivisible(reason)),
+            None => Network::whole(whole.assemble(), Division::Whole),
+            Some(Err(reason)) => {
+                Network::whole(whole.assemble(), Division::Indivisible(reason))
+            }
             Some(Ok(cut)) => {
                 // The far end of a cut link needs a model of its own, to keep what is to come out.
                 let far_end = |link: usize| {
@@ -311,19 +313,23 @@ fn settled(config: &LinkConfig, index: u64, streams: Streams) -> LinkConfig {
     config
 }
 
-/// A network that is not divided yet.
-struct Whole {
+/// A part under construction, or a network that is not divided yet.
+#[derive(Default)]
+struct Piece {
     nodes: Vec<Node>,
     wires: Vec<Wire>,
     controls: Vec<Option<Box<Controlled>>>,
     hosts: Vec<NodeId>,
+    /// The names of its nodes, in a divided network.
+    names: Vec<NodeId>,
+    /// The places of links, by the names that everybody uses.
+    links: BTreeMap<u32, u32>,
 }
 
-impl Whole {
-    fn on_one_core(self, division: Division) -> Network {
-        let Whole { nodes, wires, controls, hosts } = self;
-        let fabric = Fabric::new(wires, controls, hosts.len());
-        Network::whole(Part::assemble(nodes, fabric, hosts, Vec::new()), division)
+impl Piece {
+    fn assemble(self) -> Part {
+        let Piece { nodes, wires, controls, hosts, names, links: _ } = self;
+        Part::assemble(nodes, Fabric::new(wires, controls, hosts.len()), hosts, names)
     }
 
     fn on_several_cores(
@@ -332,7 +338,7 @@ impl Whole {
         links: &[(NodeId, NodeId, LinkConfig)],
         far_end: impl Fn(usize) -> Option<Wire>,
     ) -> Network {
-        let Whole { nodes, wires, controls, hosts } = self;
+        let Piece { nodes, wires, controls, hosts, .. } = self;
         let part_of = |node: NodeId| cut.part_of.get(node.0 as usize).copied().unwrap_or(0);
         let mut pieces: Vec<Piece> = (0..cut.parts).map(|_| Piece::default()).collect();
         // Nodes get their places first, so that links know where they lead.
@@ -387,13 +393,7 @@ impl Whole {
             };
             piece.nodes.push(node);
         }
-        let mut parts: Vec<Part> = pieces
-            .into_iter()
-            .map(|piece| {
-                let Piece { nodes, wires, controls, hosts, names, links: _ } = piece;
-                Part::assemble(nodes, Fabric::new(wires, controls, hosts.len()), hosts, names)
-            })
-            .collect();
+        let mut parts: Vec<Part> = pieces.into_iter().map(Piece::assemble).collect();
         let division = Division::Parts {
             parts: parts.len(),
             lookahead: cut.lookahead,
@@ -402,18 +402,6 @@ impl Whole {
         let several = Several::new(cut.lookahead, &mut parts, cuts, node_places, link_places);
         Network::divided(hosts, parts, several, division)
     }
-}
-
-/// A part under construction.
-#[derive(Default)]
-struct Piece {
-    nodes: Vec<Node>,
-    wires: Vec<Wire>,
-    controls: Vec<Option<Box<Controlled>>>,
-    hosts: Vec<NodeId>,
-    names: Vec<NodeId>,
-    /// The places of links, by the names that everybody uses.
-    links: BTreeMap<u32, u32>,
 }
 
 impl Blueprint {
