@@ -8,7 +8,7 @@ use std::sync::Arc;
 use transom_extensions::{Allowance, Companion};
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{Amount, Application, FlowId, Io, bulk, datagram_sink, sink};
+use transom_sim::traffic::{Amount, Application, FlowId, Io, Sends, bulk, datagram_sink, sink};
 use transom_tcp::Profile;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Application for Beside {
     fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if self.allowance.may_send(now) {
-            io.sends_to(UDP, self.remote.into());
+            io.sends(UDP, Sends::To(self.remote.into()));
             io.send_datagram(5000, self.remote, PAYLOAD);
             self.allowance.on_send(now, PAYLOAD.into());
         }

@@ -23,7 +23,7 @@ use transom_tcp::Signal;
 pub use bonds::Bond;
 pub use bulk::{Amount, bulk};
 pub use datagrams::{datagram_sink, on_off};
-pub use io::{Io, ReadResult};
+pub use io::{Io, ReadResult, Sends};
 pub use ledger::{Flow, FlowId, Ledger};
 pub use limited::limited;
 pub use pings::{echo, pings};

@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use transom_device::{KernelTcpState, tcp_info};
 use transom_sim::network::NodeId;
-use transom_sim::traffic::{FlowId, Io, Ledger, ReadResult};
+use transom_sim::traffic::{FlowId, Io, Ledger, ReadResult, Sends};
 use transom_sim::{Rng, Streams};
 use transom_stack::ConnectionId;
 use transom_tcp::Signal;
@@ -428,9 +428,7 @@ impl Io for KernelIo<'_> {
 
     // The packets of flows are counted where they enter the network; which they are was said when it was built.
 
-    fn sends_to(&mut self, _: FlowId, _: SocketAddr) {}
-
-    fn sends_from(&mut self, _: FlowId, _: u16) {}
+    fn sends(&mut self, _: FlowId, _: Sends) {}
 
     fn bind(&mut self, port: u16) -> bool {
         let application = self.application;

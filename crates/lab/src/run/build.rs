@@ -13,7 +13,7 @@ use std::sync::Arc;
 use transom_extensions::cm::Manager;
 use transom_extensions::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, echo, limited, on_off, pings, requests, sink, transfers};
+use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, Sends, bulk, datagram_sink, echo, limited, on_off, pings, requests, sink, transfers};
 use transom_sim::{Draw, Streams};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
@@ -161,10 +161,7 @@ pub(crate) fn build(
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
     for (flow, node, sends) in &senders {
-        match sends {
-            Sends::To(remote) => network.count_to(*node, (*remote).into(), *flow),
-            Sends::From(port) => network.count_from(*node, *port, *flow),
-        }
+        network.count(*node, *sends, *flow);
     }
     // Of programs it is not known yet which end sends.
     let known = |flow: &FlowId| programs.iter().all(|plan: &Programs| plan.flow != *flow);
@@ -179,14 +176,6 @@ struct Applications {
     outside: Vec<Outside>,
     senders: Vec<(FlowId, NodeId, Sends)>,
     programs: Vec<Programs>,
-}
-
-/// Which packets of a host are a flow's.
-enum Sends {
-    /// Those to the receiver's address and port.
-    To(SocketAddrV4),
-    /// Those from the sender's port.
-    From(u16),
 }
 
 impl Applications {
@@ -269,7 +258,7 @@ fn add(
     let bulk = |amount| bulk(number, remote.into(), amount);
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
         Traffic::Program(commands) => {
-            applications.count(number, from, Sends::To(remote));
+            applications.count(number, from, Sends::To(remote.into()));
             applications.count(number, to, Sends::From(port));
             applications.programs.push(Programs {
                 flow: number,
@@ -349,7 +338,7 @@ fn add(
     };
     match flow.traffic.answers() {
         true => applications.count(number, to, Sends::From(port)),
-        false => applications.count(number, from, Sends::To(remote)),
+        false => applications.count(number, from, Sends::To(remote.into())),
     }
     let of_tcp = |profile| flow.traffic.is_tcp().then_some(profile);
     match applications.at(to) {

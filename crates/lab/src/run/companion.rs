@@ -4,7 +4,7 @@ use crate::scenario::{Name, Resolved, Traffic};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use transom_extensions::{Allowance, Companion};
-use transom_sim::traffic::{Application, Bond, FlowId, Io};
+use transom_sim::traffic::{Application, Bond, FlowId, Io, Sends};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Application for Datagrams {
         }
         if !self.begun {
             self.begun = true;
-            io.sends_to(self.flow, self.remote.into());
+            io.sends(self.flow, Sends::To(self.remote.into()));
         }
         if self.allowance.may_send(now) {
             io.send_datagram(self.port, self.remote, self.payload);

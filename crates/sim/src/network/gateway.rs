@@ -11,9 +11,9 @@ use super::senders::Addresses;
 use super::topology::Routes;
 use super::{Network, NetworkError, NodeId};
 use crate::link::Traffic;
-use crate::traffic::FlowId;
+use crate::traffic::{FlowId, Sends};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 
@@ -84,17 +84,10 @@ impl Network {
         }
     }
 
-    /// Has packets counted that come in at a gateway for `remote`: they are the flow's.
-    pub fn count_to(&mut self, gateway: NodeId, remote: SocketAddr, flow: FlowId) {
+    /// Has packets counted that come in at a gateway: they are the flow's.
+    pub fn count(&mut self, gateway: NodeId, which: Sends, flow: FlowId) {
         if let Some(gateway) = self.gateway_mut(gateway) {
-            gateway.addresses.add_receiver(remote, flow);
-        }
-    }
-
-    /// Has packets counted that come in at a gateway from `port`: they are the flow's.
-    pub fn count_from(&mut self, gateway: NodeId, port: u16, flow: FlowId) {
-        if let Some(gateway) = self.gateway_mut(gateway) {
-            gateway.addresses.add_port(port, flow);
+            gateway.addresses.add(which, flow);
         }
     }
 

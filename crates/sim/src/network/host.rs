@@ -5,7 +5,7 @@ use super::senders::Senders;
 use super::topology::Routes;
 use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
-use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult};
+use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult, Sends};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -171,12 +171,8 @@ impl Io for HostIo<'_> {
         self.registry.senders.follow(self.stack, self.ledger, id, flow);
     }
 
-    fn sends_to(&mut self, flow: FlowId, remote: SocketAddr) {
-        self.registry.senders.addresses.add_receiver(remote, flow);
-    }
-
-    fn sends_from(&mut self, flow: FlowId, port: u16) {
-        self.registry.senders.addresses.add_port(port, flow);
+    fn sends(&mut self, flow: FlowId, which: Sends) {
+        self.registry.senders.addresses.add(which, flow);
     }
 
     fn bind(&mut self, port: u16) -> bool {

@@ -6,7 +6,7 @@
 
 use super::host::Map;
 use super::packets::Packet;
-use crate::traffic::{FlowId, Ledger, Sent};
+use crate::traffic::{FlowId, Ledger, Sends, Sent};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use transom_stack::{ConnectionId, Stack};
 
@@ -32,15 +32,12 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn add_receiver(&mut self, remote: SocketAddr, flow: FlowId) {
-        if let SocketAddr::V4(remote) = remote {
-            self.to.insert(remote, flow);
-            self.last = None;
-        }
-    }
-
-    pub(super) fn add_port(&mut self, port: u16, flow: FlowId) {
-        self.from.insert(port, flow);
+    pub(super) fn add(&mut self, which: Sends, flow: FlowId) {
+        match which {
+            Sends::To(SocketAddr::V4(remote)) => self.to.insert(remote, flow),
+            Sends::To(SocketAddr::V6(_)) => None,
+            Sends::From(port) => self.from.insert(port, flow),
+        };
         self.last = None;
     }
 

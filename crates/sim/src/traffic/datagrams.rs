@@ -1,6 +1,6 @@
 //! UDP that heeds nothing: on for a while, off for a while.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use crate::random::Draw;
 use crate::units::Rate;
 use std::net::SocketAddrV4;
@@ -49,7 +49,7 @@ impl Application for OnOff {
         let until = match self.until {
             Some(until) => until,
             None => {
-                io.sends_to(self.flow, self.remote.into());
+                io.sends(self.flow, Sends::To(self.remote.into()));
                 let until = now + Duration::from_nanos(self.on.draw(io.rng()));
                 *self.until.insert(until)
             }

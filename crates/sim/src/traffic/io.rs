@@ -25,6 +25,15 @@ impl ReadResult {
     }
 }
 
+/// Which packets of a host are a flow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sends {
+    /// Those to the receiver's address and port.
+    To(SocketAddr),
+    /// Those from the sender's port.
+    From(u16),
+}
+
 /// The interface of an application to its host: the host's connections, ports and timers.
 ///
 /// Nothing blocks. The driver of the applications reports events.
@@ -77,11 +86,8 @@ pub trait Io {
     /// A connection sends for a flow: what it counts is the flow's.
     fn follow(&mut self, id: ConnectionId, flow: FlowId);
 
-    /// Notes that packets of this host to `remote`, the receiver's address and port, are the flow's.
-    fn sends_to(&mut self, flow: FlowId, remote: SocketAddr);
-
-    /// Notes that packets of this host from `port` are the flow's.
-    fn sends_from(&mut self, flow: FlowId, port: u16);
+    /// Notes which packets of this host are the flow's.
+    fn sends(&mut self, flow: FlowId, which: Sends);
 
     /// Takes a port for datagrams; [`Application::on_datagram`](super::Application::on_datagram) is called for each that comes. False if
     /// another application has it.
@@ -97,7 +103,7 @@ pub trait Io {
             self.ledger().begin(flow, local, now);
         }
         if let Some(remote) = self.remote_address(id) {
-            self.sends_to(flow, remote);
+            self.sends(flow, Sends::To(remote));
         }
         self.register_sender(flow, id);
         self.ledger().flow(flow).started.get_or_insert(now);

@@ -2,7 +2,7 @@
 //!
 //! Datagrams have no contents here. So the size of one says which it is: the sizes of pings in a row differ, and an answer has the size of its question.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use transom_tcp::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Application for Pings {
         if !self.begun {
             self.begun = true;
             io.bind(self.port);
-            io.sends_to(self.flow, self.remote.into());
+            io.sends(self.flow, Sends::To(self.remote.into()));
             io.ledger().flow(self.flow).started = Some(now);
         }
         if now >= self.stop {

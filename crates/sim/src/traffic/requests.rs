@@ -3,7 +3,7 @@
 //! How large a request and its response are is drawn where the request is made. The other end is told beside the network
 //! ([`Plan`]), as a real server reads it in the request.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use crate::network::host::Map;
 use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
@@ -279,7 +279,7 @@ impl Application for Responder {
     fn on_timer(&mut self, io: &mut dyn Io) {
         // If somebody else listens there already, nothing will be answered, and the ledger shows it.
         io.listen(self.port);
-        io.sends_from(self.flow, self.port);
+        io.sends(self.flow, Sends::From(self.port));
     }
 
     fn on_accept(&mut self, io: &mut dyn Io, id: ConnectionId) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::LinkConfig;
 use crate::network::{HostConfig, Topology};
-use crate::traffic::{Amount, FlowId, bulk, datagram_sink, on_off, sink};
+use crate::traffic::{Amount, FlowId, Sends, bulk, datagram_sink, on_off, sink};
 use crate::units::Rate;
 use std::net::SocketAddrV4;
 use transom_tcp::time::Duration;
@@ -40,8 +40,9 @@ fn packets_pass_from_one_gateway_to_the_other_unchanged() {
     let mut network = topology.build().unwrap();
     assert_eq!(network.next_event(), None);
     let packet = datagram(1, 2, 972);
-    network.count_to(a, SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT).into(), FLOW);
-    network.count_from(a, 9, FlowId(1));
+    let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
+    network.count(a, Sends::To(remote.into()), FLOW);
+    network.count(a, Sends::From(9), FlowId(1));
     for _ in 0..2 {
         network.inject(ms(5), a, packet.clone()).unwrap();
     }
