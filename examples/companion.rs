@@ -47,9 +47,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     topology.join(alice, bob, link.clone(), link);
     let address = topology.address(bob)?;
     let (stream, datagrams) = (SocketAddrV4::new(address, 80), SocketAddrV4::new(address, 5000));
-    let bulk = bulk(TCP, stream.into(), Amount::Endless);
     let beside = Beside { allowance: companion.allowance(Fraction::ONE), remote: datagrams };
-    topology.run_with(alice, Instant::ZERO, bulk, Some(profile))?;
+    let stream = bulk(TCP, stream.into(), Amount::Endless);
+    topology.run_with(alice, Instant::ZERO, stream, Some(profile))?;
     topology.run(alice, Instant::ZERO, Box::new(beside))?;
     topology.run(bob, Instant::ZERO, sink(TCP, 80))?;
     topology.run(bob, Instant::ZERO, datagram_sink(UDP, 5000))?;

@@ -20,9 +20,7 @@ use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{
-    Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake,
-};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 

@@ -66,8 +66,8 @@ use transom_wire::IpPacket;
 use wire::Wire;
 
 pub use api::Totals;
-pub use division::{Division, Indivisible};
 pub(crate) use control::WindowReport;
+pub use division::{Division, Indivisible};
 pub(crate) use host::LogReader;
 pub use topology::{HostConfig, Topology};
 

@@ -105,7 +105,7 @@ impl Pair {
     }
 
     /// When something happens next, if ever.
-    fn next_event(&self) -> Option<Instant> {
+    pub fn next_event(&self) -> Option<Instant> {
         let deliveries = self.links.iter().filter_map(LinkModel::next_delivery);
         let timeouts = self.hosts.iter().filter_map(Stack::next_timeout);
         deliveries.chain(timeouts).min().map(|at| at.max(self.now))

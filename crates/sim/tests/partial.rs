@@ -4,7 +4,9 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use transom_sim::Draw;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{Amount, Application, Exchange, Flow, FlowId, Pattern, bulk, requests, sink};
+use transom_sim::traffic::{
+    Amount, Application, Exchange, Flow, FlowId, Pattern, bulk, requests, sink,
+};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::Instant;
 

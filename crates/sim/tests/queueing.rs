@@ -41,7 +41,10 @@ fn rate(bits: u64) -> Rate {
 }
 
 /// Datagrams at a constant rate, without a pause.
-fn constant(bits: u64, stop: Instant) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
+fn constant(
+    bits: u64,
+    stop: Instant,
+) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
     let always = (Draw::Constant(1_000 * MILLI), Draw::Constant(0));
     move |remote| on_off(FLOW, PORT, remote, rate(bits), PAYLOAD, always, stop)
 }

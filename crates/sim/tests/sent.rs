@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use transom_sim::Draw;
 use transom_sim::link::{LinkConfig, Traffic};
 use transom_sim::network::{HostConfig, LinkId, Network, Topology};
-use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
+use transom_sim::traffic::{
+    Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, on_off,
+    requests, sink, transfers,
+};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, IpPacket, Protocol, Seq, TcpPacket};
@@ -80,17 +83,15 @@ fn check(name: &str, (mut network, link): (Network, LinkId), seconds: u64) -> (T
     (sent.packets, sent.retransmissions, sent.timeouts)
 }
 
-fn bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
-    move |remote| {
-        (bulk(FLOW, remote.into(), amount), sink(FLOW, PORT))
-    }
+fn one_bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
+    move |remote| (bulk(FLOW, remote.into(), amount), sink(FLOW, PORT))
 }
 
 const PATH: &str = "rate=10Mbit/s, delay=10ms, queue=30 packets";
 
 #[test]
 fn a_flow_that_never_ends() {
-    let (_, retransmissions, _) = check("bulk", network(PATH, bulk(Amount::Endless)), 20);
+    let (_, retransmissions, _) = check("bulk", network(PATH, one_bulk(Amount::Endless)), 20);
     assert!(retransmissions > 0);
 }
 
@@ -99,7 +100,7 @@ fn a_connection_that_its_application_has_closed() {
     // 3 MB are written long before they are sent.
     let lossy = format!("{PATH}, loss=2%");
     let amount = Amount::Bytes(3_000_000);
-    let (packets, retransmissions, _) = check("closed", network(&lossy, bulk(amount)), 60);
+    let (packets, retransmissions, _) = check("closed", network(&lossy, one_bulk(amount)), 60);
     assert!(packets.bytes > 3_000_000 && retransmissions > 10);
 }
 
@@ -109,7 +110,7 @@ fn a_timeout_after_the_application_has_closed() {
     for (lost, times) in [("1", 1), ("1-2", 2), ("1-3", 3)] {
         let lossy = format!("{PATH}, loss=packets({lost})");
         let (_, retransmissions, timeouts) =
-            check("timeout", network(&lossy, bulk(Amount::Bytes(1000))), 30);
+            check("timeout", network(&lossy, one_bulk(Amount::Bytes(1000))), 30);
         assert_eq!((retransmissions, timeouts), (times, times));
     }
 }
@@ -118,7 +119,7 @@ fn a_timeout_after_the_application_has_closed() {
 fn a_connection_that_gives_up() {
     // After the handshake nothing gets through any more. Nobody looks until it is over and gone.
     let dead = format!("{PATH}, loss=packets(1-1000000)");
-    let (mut network, link) = network(&dead, bulk(Amount::Endless));
+    let (mut network, link) = network(&dead, one_bulk(Amount::Endless));
     let repeated = count_repeated(&mut network, link);
     network.run_until(Instant::from_secs(5000)).unwrap();
     assert_eq!(network.totals().on_their_way, 0);

@@ -1,11 +1,14 @@
 //! Each kind of traffic over a path on which it can be worked out by hand what it must do.
 
 use std::net::SocketAddrV4;
+use transom_sim::Draw;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Network, NodeId, Topology};
-use transom_sim::traffic::{Application, Exchange, Flow, FlowId, Pattern, Schedule, datagram_sink, limited, on_off, requests, sink, transfers};
+use transom_sim::traffic::{
+    Application, Exchange, Flow, FlowId, Pattern, Schedule, datagram_sink, limited, on_off,
+    requests, sink, transfers,
+};
 use transom_sim::units::Rate;
-use transom_sim::Draw;
 use transom_tcp::time::{Duration, Instant};
 
 const FLOW: FlowId = FlowId(0);
@@ -125,15 +128,7 @@ fn datagrams_come_in_their_periods() {
         10,
         |remote| {
             let second = Draw::Constant(1_000_000_000);
-            on_off(
-                FLOW,
-                5000,
-                remote,
-                rate,
-                972,
-                (second, second),
-                Instant::from_secs(4),
-            )
+            on_off(FLOW, 5000, remote, rate, 972, (second, second), Instant::from_secs(4))
         },
         datagram_sink(FLOW, PORT),
     );

@@ -10,10 +10,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
-use transom_extensions::cm::Manager;
 use transom_extensions::Companion;
+use transom_extensions::cm::Manager;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Application, Exchange, FlowId, Pattern, Schedule, Sends, bulk, datagram_sink, echo, limited, on_off, pings, requests, sink, transfers};
+use transom_sim::traffic::{
+    Amount, Application, Exchange, FlowId, Pattern, Schedule, Sends, bulk, datagram_sink, echo,
+    limited, on_off, pings, requests, sink, transfers,
+};
 use transom_sim::{Draw, Streams};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};

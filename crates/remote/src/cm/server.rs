@@ -398,21 +398,22 @@ impl CmServer {
     }
 
     fn list(&self, now: Instant) -> Vec<Macroflow> {
-        let described = self.manager.macroflows(now).into_iter().map(|(name, known)| {
-            let tcp = self.attachments.values();
-            let tcp = tcp
-                .filter(|one| one.macroflow() == Some(name.as_str()))
-                .map(|one| Flow { process: one.process, kind: "tcp".into(), share: one.share });
-            let udp = self.companions.values().filter_map(|one| {
-                let stream = one.stream.as_ref().filter(|stream| stream.macroflow() == name)?;
-                let share = Some(stream.allowed(now));
-                Some(Flow { process: one.process, kind: "udp".into(), share })
+        let described =
+            self.manager.macroflows(now).into_iter().map(|(name, known)| {
+                let tcp = self.attachments.values();
+                let tcp = tcp
+                    .filter(|one| one.macroflow() == Some(name.as_str()))
+                    .map(|one| Flow { process: one.process, kind: "tcp".into(), share: one.share });
+                let udp = self.companions.values().filter_map(|one| {
+                    let stream = one.stream.as_ref().filter(|stream| stream.macroflow() == name)?;
+                    let share = Some(stream.allowed(now));
+                    Some(Flow { process: one.process, kind: "udp".into(), share })
+                });
+                let flows = tcp.chain(udp).collect();
+                let rtt = known.rtt.map(|rtt| rtt.srtt.as_nanos());
+                let (window, outstanding) = (known.window, known.outstanding);
+                Macroflow { name, window, outstanding, rtt, flows }
             });
-            let flows = tcp.chain(udp).collect();
-            let rtt = known.rtt.map(|rtt| rtt.srtt.as_nanos());
-            let (window, outstanding) = (known.window, known.outstanding);
-            Macroflow { name, window, outstanding, rtt, flows }
-        });
         described.collect()
     }
 }

@@ -99,8 +99,11 @@ impl FromStr for Jitter {
     type Err = LinkConfigError;
 
     fn from_str(text: &str) -> Result<Jitter, LinkConfigError> {
-        let malformed =
-            || LinkConfigError::Form { what: "jitter distribution", text: text.into(), forms: FORMS };
+        let malformed = || LinkConfigError::Form {
+            what: "jitter distribution",
+            text: text.into(),
+            forms: FORMS,
+        };
         let nonsense = |why| Err(LinkConfigError::Nonsense { text: text.into(), why });
         let (name, arguments) = call(text).ok_or_else(malformed)?;
         match (name, &arguments[..]) {

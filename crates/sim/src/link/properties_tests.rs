@@ -104,7 +104,8 @@ fn makes_sense(config: &LinkConfig) -> bool {
         Extra::Constant(_) => true,
     };
     let jitter = drawn(config.jitter) && extra;
-    let loss = !matches!(config.loss, Loss::GilbertElliott { bad_to_good, .. } if bad_to_good.is_zero());
+    let loss =
+        !matches!(config.loss, Loss::GilbertElliott { bad_to_good, .. } if bad_to_good.is_zero());
     jitter && loss && !config.reorder.extra.is_none()
 }
 
@@ -249,7 +250,7 @@ proptest! {
         config in config().prop_filter("what makes no sense is not read back", makes_sense),
     ) {
         let written = serde_json::to_string(&config).unwrap();
-        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.text()));
+        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.to_string()));
         let config = LinkConfig { rate_trace: unread, ..config };
         prop_assert_eq!(serde_json::from_str::<LinkConfig>(&written).unwrap(), config);
     }

@@ -5,8 +5,8 @@ use core::str::FromStr;
 
 use transom_tcp::time::Duration;
 
-use super::jitter::Jitter;
 use super::LinkConfigError;
+use super::jitter::Jitter;
 use crate::random::Rng;
 use crate::units::{DurationText, Probability, parse_duration, serde_as_text};
 

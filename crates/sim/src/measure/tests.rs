@@ -11,9 +11,7 @@ fn network() -> (Network, LinkId) {
     let (there, _) = topology.join(hosts[0], hosts[1], link.clone(), link);
     let remote = (topology.address(hosts[1]).unwrap(), 80).into();
     let flow = FlowId(0);
-    topology
-        .run(hosts[0], Instant::ZERO, bulk(flow, remote, Amount::Endless))
-        .unwrap();
+    topology.run(hosts[0], Instant::ZERO, bulk(flow, remote, Amount::Endless)).unwrap();
     topology.run(hosts[1], Instant::ZERO, sink(flow, 80)).unwrap();
     (topology.build().unwrap(), there)
 }

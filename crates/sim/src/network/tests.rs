@@ -228,9 +228,7 @@ fn two_ways_and_the_shorter_one_is_taken() {
     let short = join(routers[0], routers[2]);
     join(routers[2], b);
     let remote = (topology.address(b).unwrap(), PORT).into();
-    topology
-        .run(a, Instant::ZERO, bulk(FLOW, remote, Amount::Bytes(10_000)))
-        .unwrap();
+    topology.run(a, Instant::ZERO, bulk(FLOW, remote, Amount::Bytes(10_000))).unwrap();
     topology.run(b, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(1)).unwrap();

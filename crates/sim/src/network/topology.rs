@@ -251,9 +251,7 @@ impl Topology {
         let whole = Piece { nodes: built, wires, controls, hosts, ..Piece::default() };
         Ok(match cut {
             None => Network::whole(whole.assemble(), Division::Whole),
-            Some(Err(reason)) => {
-                Network::whole(whole.assemble(), Division::Indivisible(reason))
-            }
+            Some(Err(reason)) => Network::whole(whole.assemble(), Division::Indivisible(reason)),
             Some(Ok(cut)) => {
                 // The far end of a cut link needs a model of its own, to keep what is to come out.
                 let far_end = |link: usize| {

@@ -49,8 +49,12 @@ fn four_at_once() {
         let late = LinkSample::take(&mut link, at(3000));
         assert_eq!((late.counters.dequeued, late.waiting.packets), (4, 0), "{queue}");
         assert_eq!(late.delays.count(), 2, "{queue}");
-        let all = QueueDelay::between(&[before, early.clone(), late.clone()]).unwrap();
-        assert_eq!((all.packets(), all.mean(), all.percentile(100.0)), (4, 1.5e6, ms(3)), "{queue}");
+        let all = QueueDelay::between(&[before, early.clone(), late.clone()], Lane::All).unwrap();
+        assert_eq!(
+            (all.packets(), all.mean(), all.percentile(100.0)),
+            (4, 1.5e6, ms(3)),
+            "{queue}"
+        );
         assert_eq!(all.percentile(0.0), Duration::ZERO);
         let near = |measured: Duration, exact: u64| {
             let ratio = measured.as_nanos() as f64 / exact as f64;
@@ -63,7 +67,7 @@ fn four_at_once() {
         // √((1.5² + 0.5² + 0.5² + 1.5²) / 4) ms
         assert!((all.deviation() / 1.25f64.sqrt() / 1e6 - 1.0).abs() < 0.01, "{queue}");
         // 2 ms and 3 ms.
-        let second = QueueDelay::between(&[early, late]).unwrap();
+        let second = QueueDelay::between(&[early, late], Lane::All).unwrap();
         assert_eq!((second.packets(), second.mean()), (2, 2.5e6), "{queue}");
         let least = second.percentile(0.0).as_nanos();
         assert!((1_980_000..=2_000_000).contains(&least), "{queue}: {least}");
@@ -80,10 +84,13 @@ fn packets_that_find_the_link_idle_count() {
         });
         let after = LinkSample::take(&mut link, at(50_000));
         assert!(after.delays.is_empty(), "{queue}");
-        let delay = QueueDelay::between(&[before.clone(), after]).unwrap();
+        let delay = QueueDelay::between(&[before.clone(), after], Lane::All).unwrap();
         assert_eq!((delay.packets(), delay.mean()), (10, 0.0), "{queue}");
-        assert_eq!((delay.percentile(100.0), delay.percentile(99.0)), (Duration::ZERO, Duration::ZERO));
-        assert!(QueueDelay::between(&[before.clone(), before]).is_none());
+        assert_eq!(
+            (delay.percentile(100.0), delay.percentile(99.0)),
+            (Duration::ZERO, Duration::ZERO)
+        );
+        assert!(QueueDelay::between(&[before.clone(), before], Lane::All).is_none());
     }
 }
 

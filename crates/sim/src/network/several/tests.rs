@@ -1,11 +1,14 @@
 //! A network on several cores does to the byte what it does on one: packets, flows, counters, event logs, and the order in which they are seen.
 
-use proptest::prelude::*;
-use std::sync::{Arc, Mutex};
 use crate::link::LinkConfig;
 use crate::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
 use crate::random::Draw;
-use crate::traffic::{Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off, requests, sink, transfers};
+use crate::traffic::{
+    Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off,
+    requests, sink, transfers,
+};
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 
@@ -133,8 +136,7 @@ impl Plan {
                 _ => {
                     let (rate, draw) = ("2Mbit/s".parse().unwrap(), Draw::Constant(20_000_000));
                     let remote = std::net::SocketAddrV4::new(address, port);
-                    let source =
-                        on_off(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
+                    let source = on_off(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
                     run(from, begin, source);
                     run(to, Instant::ZERO, datagram_sink(flow, port));
                 }
@@ -171,12 +173,9 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     for millis in [0, 7, 8, 150, 151, 600] {
         network.run_until(Instant::from_millis(millis)).unwrap();
         let mut seen = seen.lock().unwrap();
-        seen.push(format!(
-            "{:?} {:?} {:?}",
-            network.now(),
-            network.totals(),
-            network.next_event(),
-        ));
+        seen.push(
+            format!("{:?} {:?} {:?}", network.now(), network.totals(), network.next_event(),),
+        );
         seen.push(format!("{:?}", network.flows()));
         for link in (0..*links).map(LinkId) {
             seen.push(format!(
