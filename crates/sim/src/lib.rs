@@ -49,5 +49,5 @@ mod random;
 pub mod traffic;
 pub mod units;
 
-pub use pair::{Middlebox, Pair, Side};
+pub use pair::{Pair, Side};
 pub use random::{Draw, Rng, Shape, Streams};

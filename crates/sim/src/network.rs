@@ -116,9 +116,8 @@ pub enum NetworkError {
     Packet(#[from] transom_wire::Error),
 }
 
-/// Called for each packet that comes to a link, or out of one: when, its bytes with all checksums, and what the host that sends it right now says of
-/// it, if it [comments](HostConfig::comments).
-pub type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
+/// Called for each packet that comes to a link, or out of one: see [`Network::tap`].
+pub(crate) type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
 
 /// Everything between the nodes: wires, controls, packets and the agenda.
 pub(crate) struct Fabric {

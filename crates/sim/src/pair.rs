@@ -29,8 +29,8 @@ impl Side {
     }
 }
 
-/// Called for each packet that leaves a host, with the time, the host and the bytes: it may change the packet, and says whether it passes.
-pub type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
+/// See [`Pair::set_middlebox`].
+type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
 
 /// Two hosts and the links between them.
 pub struct Pair {
@@ -57,9 +57,13 @@ impl Pair {
         Pair { now, hosts: [a, b], links, middlebox: None, packets: 0 }
     }
 
-    /// Puts something between the hosts and their links that watches packets, and may change them or drop them.
-    pub fn set_middlebox(&mut self, middlebox: Middlebox) {
-        self.middlebox = Some(middlebox);
+    /// Puts something between the hosts and their links. It is called for each packet that leaves a host, with the time, the host and the bytes:
+    /// it may change the packet, and says whether it passes.
+    pub fn set_middlebox(
+        &mut self,
+        middlebox: impl FnMut(Instant, Side, &mut Vec<u8>) -> bool + 'static,
+    ) {
+        self.middlebox = Some(Box::new(middlebox));
     }
 
     /// The present.

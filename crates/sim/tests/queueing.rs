@@ -179,7 +179,7 @@ fn losses_in_bursts() {
     let (mut network, links) = network(2, &[link], constant(8_000_000, Instant::FAR_FUTURE));
     let arrivals = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = arrivals.clone();
-    network.tap_arrivals(links[0], Box::new(move |at, _, _| seen.lock().unwrap().push(at)));
+    network.tap_arrivals(links[0], move |at, _, _| seen.lock().unwrap().push(at));
     network.run_until(Instant::from_secs(1000)).unwrap();
     let counters = network.link_counters(links[0]).unwrap();
     let share = counters.lost.packets as f64 / counters.offered.packets as f64;
@@ -218,7 +218,7 @@ fn jitter_has_its_moments() {
             let delay = at.as_nanos() % (100 * MILLI) - MILLI;
             seen.lock().unwrap().push(delay as f64 / MILLI as f64);
         };
-        network.tap_arrivals(links[0], Box::new(tap));
+        network.tap_arrivals(links[0], tap);
         network.run_until(Instant::from_secs(10_001)).unwrap();
         let delays = delays.lock().unwrap();
         assert_eq!(delays.len(), 100_000);

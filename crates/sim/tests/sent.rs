@@ -64,7 +64,7 @@ fn count_repeated(network: &mut Network, link: LinkId) -> Arc<Mutex<u64>> {
             *next = end;
         }
     };
-    network.tap(link, Box::new(tap));
+    network.tap(link, tap);
     repeated
 }
 

@@ -50,14 +50,14 @@ pub fn decisions(
         let (node, collected) = (*node, collected.clone());
         built.network.watch_log(
             node,
-            Box::new(move |record| {
+            move |record| {
                 let Ok((record, _)) = Record::decode(record) else { return };
                 // Who a connection or a layer is was said earlier.
                 let names = matches!(record.what, What::Opened { .. } | What::Layer { .. });
                 if names || (from..=to).contains(&record.at) {
                     lock(&collected).push((node, record));
                 }
-            }),
+            },
         );
     }
     for slice in 1..=SLICES {

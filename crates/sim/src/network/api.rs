@@ -6,6 +6,7 @@ use crate::link::{Counters, Traffic};
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
 use transom_stack::Stack;
+use transom_stack::log::Encoded;
 use transom_tcp::time::Instant;
 
 /// The totals of a network.
@@ -148,8 +149,14 @@ impl Network {
         Some(LinkSample { counters, window, ..sample })
     }
 
-    /// Watches every packet that comes to a link, also those that it drops.
-    pub fn tap(&mut self, link: LinkId, tap: Tap) {
+    /// Watches every packet that comes to a link, also those that it drops. `tap` is called with the time, the packet's bytes with all checksums,
+    /// and what the host that sends it right now says of it, if it [comments](super::HostConfig::comments).
+    pub fn tap(
+        &mut self,
+        link: LinkId,
+        tap: impl FnMut(Instant, &[u8], Option<&str>) + Send + 'static,
+    ) {
+        let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap(&mut self.parts, link, tap),
             None => self.parts[0].fabric.tap(link, tap),
@@ -157,7 +164,12 @@ impl Network {
     }
 
     /// Watches every packet that comes out of a link, as its receiver finds it: marked, damaged, twice.
-    pub fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
+    pub fn tap_arrivals(
+        &mut self,
+        link: LinkId,
+        tap: impl FnMut(Instant, &[u8], Option<&str>) + Send + 'static,
+    ) {
+        let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap_arrivals(&mut self.parts, link, tap),
             None => self.parts[0].fabric.tap_arrivals(link, tap),
@@ -166,7 +178,8 @@ impl Network {
 
     /// Hands the records of a host's event log to `reader`, from now on and as they are made. Of a host without a log
     /// ([`HostConfig::log`](super::HostConfig::log)), and of what is no host, there are none.
-    pub fn watch_log(&mut self, node: NodeId, reader: LogReader) {
+    pub fn watch_log(&mut self, node: NodeId, reader: impl FnMut(&Encoded) + Send + 'static) {
+        let reader: LogReader = Box::new(reader);
         match &mut self.several {
             Some(several) => several.watch_log(&mut self.parts, node, reader),
             None => {

@@ -58,7 +58,7 @@ fn tap(network: &mut Network, link: LinkId) -> Seen {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
     network
-        .tap(link, Box::new(move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec()))));
+        .tap(link, move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec())));
     seen
 }
 
@@ -70,12 +70,12 @@ fn fingerprint(line: &mut Line) -> u64 {
             let hash = hash.clone();
             line.network.tap(
                 link,
-                Box::new(move |at, bytes, _| {
+                move |at, bytes, _| {
                     let mut hash = hash.lock().unwrap();
                     for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
                         *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
                     }
-                }),
+                },
             );
         }
     }

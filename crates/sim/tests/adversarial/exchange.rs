@@ -227,7 +227,7 @@ pub(crate) fn run_with(
     }
     let mut pair = Pair::new(host_a, host_b, [&links[0], &links[1]], seed, Instant::ZERO);
     if trace {
-        pair.set_middlebox(Box::new(|now, side, bytes| {
+        pair.set_middlebox(|now, side, bytes| {
             let Ok(ip) = IpPacket::parse(bytes) else { return true };
             let Ok(tcp) = transom_wire::TcpPacket::parse(ip.payload()) else { return true };
             let h = &tcp.header;
@@ -242,7 +242,7 @@ pub(crate) fn run_with(
                 h.options.partial
             );
             true
-        }));
+        });
     }
     let remote = std::net::SocketAddr::new(b.parse().unwrap(), 80);
     let mut ends = [End::new(Side::A, &mut rng), End::new(Side::B, &mut rng)];

@@ -190,7 +190,7 @@ fn run(seed: u64, trace: bool, seen: &mut Seen) {
     }
     let syns: Syns = Syns::default();
     let kept = syns.clone();
-    pair.set_middlebox(Box::new(move |at, side, bytes| {
+    pair.set_middlebox(move |at, side, bytes| {
         let packet = IpPacket::parse(bytes).unwrap();
         let segment = TcpPacket::parse(packet.payload()).unwrap();
         if trace {
@@ -200,7 +200,7 @@ fn run(seed: u64, trace: bool, seen: &mut Seen) {
             kept.lock().unwrap().push(bytes.clone());
         }
         true
-    }));
+    });
     let mut server = Server { listener, syns, ends: Vec::new(), seen: HashMap::new() };
     for _ in 0..ROUNDS {
         let mut clients: Vec<_> = (0..=rng.below(4)).map(|_| open(&mut pair, rng)).collect();

@@ -158,16 +158,16 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     for link in (0..*links).map(LinkId) {
         let say = see(format!("{link:?} offered"));
         network
-            .tap(link, Box::new(move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes)))));
+            .tap(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
         let say = see(format!("{link:?} arrived"));
         network.tap_arrivals(
             link,
-            Box::new(move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes)))),
+            move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))),
         );
     }
     for &host in &*hosts {
         let say = see(format!("{host:?} logged"));
-        network.watch_log(host, Box::new(move |record| say(format_args!("{record:?}"))));
+        network.watch_log(host, move |record| say(format_args!("{record:?}")));
     }
     // In several runs, with a look in between.
     for millis in [0, 7, 8, 150, 151, 600] {
