@@ -98,4 +98,4 @@ mod westwood;
 pub use budget::{Budget, PER_SECOND};
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use companion::{Allowance, Companion, CompanionPath};
-pub use guard::{ALLOWED, Guarded};
+pub use guard::Guarded;
