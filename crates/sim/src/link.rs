@@ -55,7 +55,7 @@ use corruption::Corruption;
 use jitter::JitterOrder;
 pub(crate) use loss::LossProcess;
 pub(crate) use managed::Fate;
-pub(crate) use queue::DropTail;
+pub(crate) use queue::{DropTail, QueueObserver};
 pub(crate) use serialiser::Transmission;
 
 pub use config::LinkConfig;
@@ -63,7 +63,7 @@ pub use counters::{Counters, Traffic};
 pub use delays::Delays;
 pub use error::LinkConfigError;
 pub use loss::Loss;
-pub use queue::{QueueEvent, QueueObserver, QueueSample};
+pub use queue::{QueueEvent, QueueSample};
 pub use queue_config::QueueConfig;
 pub use rate_trace::{OPPORTUNITY, RateTrace, RateTraceError};
 
@@ -163,36 +163,29 @@ pub struct LinkModel<P> {
     hasher: Option<FlowHasher>,
 }
 
-/// Whether it is of interest how long each packet waits, and what has been seen of it.
-enum Measured {
-    No,
-    /// Nothing has waited yet.
-    Nothing,
-    Waits(Box<Waits>),
+/// How long packets have waited, if that is of interest.
+#[derive(Default)]
+struct Measured {
+    is_on: bool,
+    /// Nothing has waited before it is made.
+    waits: Option<Box<Waits>>,
 }
 
 impl Measured {
     /// What was seen since the last call.
     fn take(&mut self) -> Delays {
-        match self {
-            Measured::No | Measured::Nothing => Delays::default(),
-            Measured::Waits(waits) => waits.take(),
-        }
+        self.waits.as_mut().map_or_else(Delays::default, |waits| waits.take())
     }
 
     fn record(&mut self, delay: Duration) {
-        if delay.is_zero() {
+        if !self.is_on || delay.is_zero() {
             return;
         }
-        match self {
-            Measured::No => {}
-            Measured::Nothing => {
-                if let Some(mut waits) = Waits::new() {
-                    waits.record(delay);
-                    *self = Measured::Waits(waits);
-                }
-            }
-            Measured::Waits(waits) => waits.record(delay),
+        if self.waits.is_none() {
+            self.waits = Waits::new();
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.record(delay);
         }
     }
 }
@@ -276,8 +269,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             deliveries: Deliveries::new(),
             clock: Instant::ZERO,
             counters: Counters::default(),
-            waits: Measured::No,
-            low_waits: Measured::No,
+            waits: Measured::default(),
+            low_waits: Measured::default(),
             config: config.clone(),
         }
     }
@@ -518,11 +511,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Keeps from now on how long each packet waits, for [`LinkModel::take_delays`].
     pub(crate) fn measure_delays(&mut self) {
-        for waits in [&mut self.waits, &mut self.low_waits] {
-            if let Measured::No = waits {
-                *waits = Measured::Nothing;
-            }
-        }
+        (self.waits.is_on, self.low_waits.is_on) = (true, true);
     }
 
     /// How long the packets had waited that have left the queue by `now` and since the last call: all of them, and those that came through the
@@ -539,7 +528,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Calls `observer` at each change of the queue's length and each packet it refuses, with the time at
     /// which that happens on the link: for plots. Replaces a previous observer.
-    pub fn observe_queue(&mut self, observer: QueueObserver) {
+    pub fn observe_queue(&mut self, observer: impl FnMut(QueueSample) + Send + 'static) {
+        let observer = Box::new(observer);
         match &mut self.queue {
             Queue::Computed(queue) => queue.observe(observer),
             Queue::Managed(queue) => queue.observe(observer),

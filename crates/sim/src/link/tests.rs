@@ -145,14 +145,14 @@ fn the_queue_observer_sees_the_schedule() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let mut link = link::<()>("rate=8Mbit/s, queue=2 packets, delay=1s");
-    link.observe_queue(Box::new(move |sample: QueueSample| {
+    link.observe_queue(move |sample: QueueSample| {
         let event = match sample.event {
             QueueEvent::Enqueued => '+',
             QueueEvent::Dequeued => '-',
             QueueEvent::Dropped => 'x',
         };
         sink.lock().unwrap().push((sample.at.as_micros(), event, sample.length.packets));
-    }));
+    });
     for _ in 0..4 {
         link.send(Instant::ZERO, (), 1000);
     }
