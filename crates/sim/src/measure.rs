@@ -7,9 +7,9 @@ mod delay;
 mod summary;
 
 use crate::link::{Counters, Delays, LinkModel, Traffic};
-use crate::network::{LinkId, Network, NetworkError, WindowReport};
+use crate::network::{LinkId, Network, NetworkError};
 use crate::traffic::{Flow, Sent};
-use transom_router::window;
+use transom_router::window::{self, WindowControl};
 use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
@@ -160,9 +160,9 @@ pub struct WindowSample {
     pub opened: u64,
 }
 
-impl From<WindowReport> for WindowSample {
-    fn from(report: WindowReport) -> Self {
-        let WindowReport { counters, target, table: _, active: _ } = report;
+impl From<&WindowControl> for WindowSample {
+    fn from(control: &WindowControl) -> Self {
+        let target = control.target();
         let window::Counters {
             arrived: _,
             acks,
@@ -174,7 +174,7 @@ impl From<WindowReport> for WindowSample {
             held,
             unreadable: _,
             opened,
-        } = counters;
+        } = control.counters();
         WindowSample { target, acks, rewritten, unknown, implausible, held, opened }
     }
 }

@@ -58,6 +58,7 @@ use journal::Journal;
 use packets::{Packet, PacketId, Packets};
 use part::Part;
 use several::Several;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use topology::{MAX_HOSTS, Routes, host_at};
 use transom_stack::StackConfigError;
@@ -66,7 +67,6 @@ use transom_wire::IpPacket;
 use wire::Wire;
 
 pub use api::Totals;
-pub(crate) use control::WindowReport;
 pub use division::{Division, Indivisible};
 pub(crate) use host::LogReader;
 pub use topology::{HostConfig, Topology};
@@ -122,9 +122,9 @@ pub(crate) type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
 /// Everything between the nodes: wires, controls, packets and the agenda.
 pub(crate) struct Fabric {
     wires: Vec<Wire>,
-    taps: Vec<Option<Tap>>,
-    /// Of what comes out of each link; empty if nobody looks.
-    arrival_taps: Vec<Option<Tap>>,
+    taps: BTreeMap<LinkId, Tap>,
+    /// Of what comes out of links.
+    arrival_taps: BTreeMap<LinkId, Tap>,
     /// By the link whose queue they are for; empty if no link has one.
     controls: Vec<Option<Box<Controlled>>>,
     packets: Packets,
@@ -145,8 +145,8 @@ pub(crate) struct Fabric {
 impl Fabric {
     fn new(wires: Vec<Wire>, controls: Vec<Option<Box<Controlled>>>, hosts: usize) -> Self {
         Fabric {
-            taps: wires.iter().map(|_| None).collect(),
-            arrival_taps: Vec::new(),
+            taps: BTreeMap::new(),
+            arrival_taps: BTreeMap::new(),
             packets: Packets::default(),
             // Links, hosts, what controls hold.
             agenda: Agenda::new(wires.len() + hosts + controls.len()),
@@ -164,19 +164,6 @@ impl Fabric {
     /// How many entities there are: links, hosts, what controls hold.
     fn entities(&self) -> usize {
         self.agenda.entities()
-    }
-
-    fn tap(&mut self, link: LinkId, tap: Tap) {
-        if let Some(slot) = self.taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
-    }
-
-    fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
-        self.arrival_taps.resize_with(self.wires.len(), || None);
-        if let Some(slot) = self.arrival_taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
     }
 
     /// Sees to it that an entity is called at `at` at the latest.
@@ -241,7 +228,7 @@ impl Fabric {
             packets.release(id);
             return Ok(());
         };
-        if let Some(tap) = taps.get_mut(link.0 as usize).and_then(Option::as_mut) {
+        if let Some(tap) = taps.get_mut(&link) {
             let comment = Some(comment.as_str()).filter(|comment| !comment.is_empty());
             tap(now, &packet.bytes()?, comment);
         }

@@ -1,10 +1,11 @@
 //! The calls of a network. Names are everybody's; behind them is one part, or several.
 
 use super::several::{Place, Several};
-use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap, WindowReport};
+use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap};
 use crate::link::{Counters, Traffic};
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
+use transom_router::window::WindowControl;
 use transom_stack::Stack;
 use transom_stack::log::Encoded;
 use transom_tcp::time::Instant;
@@ -123,10 +124,11 @@ impl Network {
         Counters { delivered, ..counters }
     }
 
-    /// The report of a link's window control, if it has one.
-    pub(crate) fn window_report(&self, link: LinkId) -> Option<WindowReport> {
+    /// A link's window control, if it has one.
+    pub(crate) fn window_control(&self, link: LinkId) -> Option<&WindowControl> {
         let (part, link) = self.near(link)?;
-        Some(self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
+        let controlled = self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?;
+        Some(&controlled.control)
     }
 
     /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
@@ -145,7 +147,7 @@ impl Network {
         let wire = part.fabric.wires.get_mut(near.0 as usize)?;
         let sample = LinkSample::take(&mut wire.model, now);
         let counters = self.with_deliveries(link, sample.counters);
-        let window = self.window_report(link).map(Into::into);
+        let window = self.window_control(link).map(Into::into);
         Some(LinkSample { counters, window, ..sample })
     }
 
@@ -159,7 +161,9 @@ impl Network {
         let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap(&mut self.parts, link, tap),
-            None => self.parts[0].fabric.tap(link, tap),
+            None => {
+                self.parts[0].fabric.taps.insert(link, tap);
+            }
         }
     }
 
@@ -172,7 +176,9 @@ impl Network {
         let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap_arrivals(&mut self.parts, link, tap),
-            None => self.parts[0].fabric.tap_arrivals(link, tap),
+            None => {
+                self.parts[0].fabric.arrival_taps.insert(link, tap);
+            }
         }
     }
 

@@ -189,9 +189,7 @@ impl Part {
             None if packet.is_damaged() => Some(packet.bytes()?),
             None => None,
         };
-        if let Some(tap) =
-            self.fabric.arrival_taps.get_mut(link.0 as usize).and_then(Option::as_mut)
-        {
+        if let Some(tap) = self.fabric.arrival_taps.get_mut(&link) {
             match &damaged {
                 Some(bytes) => tap(now, bytes, None),
                 None => tap(now, &packet.bytes()?, None),

@@ -57,8 +57,7 @@ type Seen = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 fn tap(network: &mut Network, link: LinkId) -> Seen {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
-    network
-        .tap(link, move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec())));
+    network.tap(link, move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec())));
     seen
 }
 
@@ -68,15 +67,12 @@ fn fingerprint(line: &mut Line) -> u64 {
     for &link in &line.links {
         for link in [link, link.back()] {
             let hash = hash.clone();
-            line.network.tap(
-                link,
-                move |at, bytes, _| {
-                    let mut hash = hash.lock().unwrap();
-                    for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
-                        *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-                    }
-                },
-            );
+            line.network.tap(link, move |at, bytes, _| {
+                let mut hash = hash.lock().unwrap();
+                for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
+                    *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+                }
+            });
         }
     }
     line.network.run_until(Instant::from_secs(60)).unwrap();
@@ -286,7 +282,7 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     alone.run_until(Instant::from_secs(20)).unwrap();
     let dropped = alone.link_counters(bottleneck).unwrap().dropped().packets;
     assert!(dropped > 0, "without control the queue overflows");
-    assert_eq!(alone.window_report(bottleneck), None);
+    assert!(alone.window_control(bottleneck).is_none());
 
     let control = "window=target-window(upper=35 packets, lower=15 packets, rule=section-3.2)";
     let (mut network, bottleneck) = narrowing(&format!("{link}, {control}"), 5_000_000);
@@ -296,13 +292,10 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 5_000_000);
     assert_eq!(network.link_counters(bottleneck).unwrap().dropped().packets, in_slow_start);
-    let report = network.window_report(bottleneck).unwrap();
-    assert_eq!(
-        (report.counters.opened, report.counters.implausible, report.counters.unknown),
-        (1, 0, 0)
-    );
-    assert!(report.counters.rewritten > 1000, "{report:?}");
-    assert!(network.window_report(bottleneck.back()).is_none());
+    let counters = network.window_control(bottleneck).unwrap().counters();
+    assert_eq!((counters.opened, counters.implausible, counters.unknown), (1, 0, 0));
+    assert!(counters.rewritten > 1000, "{counters:?}");
+    assert!(network.window_control(bottleneck.back()).is_none());
 }
 
 #[test]
@@ -313,7 +306,7 @@ fn held_acknowledgements_come_late_and_in_order() {
     let acks = tap(&mut network, LinkId(1));
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 2_000_000);
-    assert!(network.window_report(bottleneck).unwrap().counters.held > 100);
+    assert!(network.window_control(bottleneck).unwrap().counters().held > 100);
     let numbers: Vec<u32> = acks
         .lock()
         .unwrap()

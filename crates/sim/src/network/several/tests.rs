@@ -157,13 +157,10 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     };
     for link in (0..*links).map(LinkId) {
         let say = see(format!("{link:?} offered"));
-        network
-            .tap(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
+        network.tap(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
         let say = see(format!("{link:?} arrived"));
-        network.tap_arrivals(
-            link,
-            move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))),
-        );
+        network
+            .tap_arrivals(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
     }
     for &host in &*hosts {
         let say = see(format!("{host:?} logged"));
@@ -173,16 +170,14 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     for millis in [0, 7, 8, 150, 151, 600] {
         network.run_until(Instant::from_millis(millis)).unwrap();
         let mut seen = seen.lock().unwrap();
-        seen.push(
-            format!("{:?} {:?} {:?}", network.now(), network.totals(), network.next_event(),),
-        );
+        let (now, totals, next) = (network.now(), network.totals(), network.next_event());
+        seen.push(format!("{now:?} {totals:?} {next:?}"));
         seen.push(format!("{:?}", network.flows()));
         for link in (0..*links).map(LinkId) {
-            seen.push(format!(
-                "{:?} {:?}",
-                network.link_counters(link),
-                network.window_report(link)
-            ));
+            let control = network.window_control(link);
+            let control =
+                control.map(|one| (one.counters(), one.table(), one.target(), one.active()));
+            seen.push(format!("{:?} {control:?}", network.link_counters(link)));
         }
         for link in (0..*links).map(LinkId) {
             seen.push(format!("{:?}", network.sample_link(link)));
