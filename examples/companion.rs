@@ -5,13 +5,12 @@
 use std::error::Error;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use transom_extensions::companion::{Allowance, Companion};
+use transom_extensions::{Allowance, Companion};
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{Amount, Application, Bulk, DatagramSink, FlowId, Io, Sink};
+use transom_sim::traffic::{Amount, Application, FlowId, Io, Sends, bulk, datagram_sink, sink};
 use transom_tcp::Profile;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::{Duration, Instant};
 
 const TCP: FlowId = FlowId(0);
@@ -25,10 +24,10 @@ struct Beside {
 }
 
 impl Application for Beside {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if self.allowance.may_send(now) {
-            io.sends_to(UDP, self.remote.into());
+            io.sends(UDP, Sends::To(self.remote.into()));
             io.send_datagram(5000, self.remote, PAYLOAD);
             self.allowance.on_send(now, PAYLOAD.into());
         }
@@ -40,11 +39,7 @@ impl Application for Beside {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let companion = Companion::default();
-    let publisher = {
-        let companion = companion.clone();
-        ExtensionChoice::new("companion", move || Box::new(companion.publisher()))
-    };
-    let profile = Arc::new(Profile::default().with_extensions(vec![publisher]));
+    let profile = Arc::new(Profile::default().with_extensions(vec![companion.publisher()]));
 
     let mut topology = Topology::new(7);
     let (alice, bob) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
@@ -52,17 +47,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     topology.join(alice, bob, link.clone(), link);
     let address = topology.address(bob)?;
     let (stream, datagrams) = (SocketAddrV4::new(address, 80), SocketAddrV4::new(address, 5000));
-    let bulk = Bulk::new(TCP, stream.into(), Amount::Endless);
     let beside = Beside { allowance: companion.allowance(Fraction::ONE), remote: datagrams };
-    topology.run_with(alice, Instant::ZERO, Box::new(bulk), Some(profile))?;
+    let stream = bulk(TCP, stream.into(), Amount::Endless);
+    topology.run_with(alice, Instant::ZERO, stream, Some(profile))?;
     topology.run(alice, Instant::ZERO, Box::new(beside))?;
-    topology.run(bob, Instant::ZERO, Box::new(Sink::new(TCP, 80)))?;
-    topology.run(bob, Instant::ZERO, Box::new(DatagramSink::new(UDP, 5000)))?;
+    topology.run(bob, Instant::ZERO, sink(TCP, 80))?;
+    topology.run(bob, Instant::ZERO, datagram_sink(UDP, 5000))?;
     let others = Instant::from_secs(10);
     for (flow, port) in [(FlowId(2), 81), (FlowId(3), 82)] {
-        let bulk = Bulk::new(flow, SocketAddrV4::new(address, port).into(), Amount::Endless);
-        topology.run(alice, others, Box::new(bulk))?;
-        topology.run(bob, Instant::ZERO, Box::new(Sink::new(flow, port)))?;
+        let bulk = bulk(flow, SocketAddrV4::new(address, port).into(), Amount::Endless);
+        topology.run(alice, others, bulk)?;
+        topology.run(bob, Instant::ZERO, sink(flow, port))?;
     }
     let mut network = topology.build()?;
 

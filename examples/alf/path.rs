@@ -72,7 +72,8 @@ pub(crate) fn carry(
     let (alice, mut bob) = (host("10.0.0.1")?, host("10.0.0.2")?);
     let listener = bob.listen("0.0.0.0:80".parse()?, ListenConfig::default())?;
     // Acknowledgements come back over a path that loses nothing.
-    let back = LinkConfig { loss: "0%".parse()?, ..link.clone() };
+    let mut back = link.clone();
+    back.set("loss", "0%")?;
     let mut pair = Pair::new(alice, bob, [link, &back], seed, Instant::ZERO);
     let client = pair.host(Side::A).connect(Instant::ZERO, None, "10.0.0.2:80".parse()?, None)?;
     // TCP takes no more than it can send soon, so that units do not grow old in its buffer.

@@ -1,7 +1,7 @@
 //! Episodes: runs whose windows somebody else decides, step by step.
 //!
 //! Theory of operation. Each episode is a run on a thread of its own. Where a flow is an agent's, its connections have the extension
-//! [`Policy`], or the controller [`Steered`], with a decider that asks: it sends the observation, and waits for the answer. So the run stands still
+//! [`extension`] of policies, or their [`controller`], with a decider that asks: it sends the observation, and waits for the answer. So the run stands still
 //! while somebody thinks, an action takes effect at the event that it answers, and a policy that decides the same by itself gives the same run,
 //! bit for bit. A [`Fleet`] answers all of its episodes in one call, without Python's lock.
 //!
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Patience;
 use transom_extensions::policy::{
-    Action, Decider, INPUTS, Network, Observation, Period, Policy, Seen, Steered,
+    Action, Decider, INPUTS, Network, Observation, Period, Seen, controller, extension,
 };
 use transom_lab::emulate::{EmulateOptions, emulate_with};
 use transom_lab::run::{Observations, SimulateOptions, simulate_with};
@@ -165,7 +165,7 @@ impl<F> fmt::Display for Trusted<F> {
 
 impl<F: Fn() -> Box<dyn Decider> + Send + Sync> Algorithm for Trusted<F> {
     fn controller(&self) -> Controller {
-        Controller::custom(Steered::new(self.period, (self.make)()))
+        controller(self.period, (self.make)())
     }
 }
 
@@ -179,8 +179,7 @@ fn steer(
     if trusted {
         profile.congestion = CongestionChoice::new(Trusted { period, make });
     } else {
-        let made =
-            move || -> Box<dyn Extension> { Box::new(Policy::new("policy", period, make())) };
+        let made = move || extension(period, make());
         profile.extensions.push(ExtensionChoice::new("policy", made));
     }
 }

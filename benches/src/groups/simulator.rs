@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{Division, HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_sim::traffic::{Amount, FlowId, bulk, sink};
 use transom_tcp::time::{Duration, Instant};
 
 /// Simulated seconds. ns-3 takes some ten real ones for them.
@@ -43,9 +43,9 @@ pub fn dumbbell(flows: u32) -> anyhow::Result<(Network, LinkId)> {
         topology.join(right, server, access.clone(), access.clone());
         let remote = (topology.address(server)?, PORT).into();
         let start = Instant::ZERO + Duration::from_millis(10 * u64::from(flow));
-        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
-        topology.run(client, start, Box::new(bulk))?;
-        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT)))?;
+        let bulk = bulk(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, bulk)?;
+        topology.run(server, Instant::ZERO, sink(FlowId(flow), PORT))?;
     }
     Ok((topology.build()?, bottleneck))
 }
@@ -172,11 +172,12 @@ pub fn grid(flows: u32, cores: usize) -> anyhow::Result<Network> {
         topology.join(routers[to], server, access.clone(), access.clone());
         let remote = (topology.address(server)?, PORT).into();
         let start = Instant::ZERO + Duration::from_millis(u64::from(flow % 100));
-        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
-        topology.run(client, start, Box::new(bulk))?;
-        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT)))?;
+        let bulk = bulk(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, bulk)?;
+        topology.run(server, Instant::ZERO, sink(FlowId(flow), PORT))?;
     }
-    Ok(topology.build_on(cores)?)
+    topology.cores = cores;
+    Ok(topology.build()?)
 }
 
 /// What it may take to set up 100,000 flows and run them.
@@ -197,8 +198,9 @@ fn on_cores(name: &'static str, flows: u32, cores: usize, placement: Placement) 
             Placement::One => process_time() - worked,
             Placement::Free | Placement::Apart => started.elapsed(),
         };
-        ensure!(network.packets() > 100_000, "hardly anything was sent");
-        Ok(network.packets() as f64 / took.as_secs_f64())
+        let packets = network.totals().packets;
+        ensure!(packets > 100_000, "hardly anything was sent");
+        Ok(packets as f64 / took.as_secs_f64())
     })
     .with_grace(PATIENCE)
 }

@@ -100,7 +100,7 @@ impl Args {
         let mut link = LinkConfig::default();
         link.rate = Some(self.rate);
         link.delay = self.delay;
-        link.loss = transom_sim::link::Loss::Bernoulli(self.loss);
+        link.loss = self.loss.into();
         link.queue = self.queue.into();
         link
     }

@@ -21,9 +21,11 @@ const COUNTED: Duration = Duration::from_secs(1);
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A share of each second.
+/// A bound on each call, and a share of each second.
 #[derive(Debug)]
 pub struct Budget {
+    /// The time that a call may take: 10 ms, unless it is set.
+    pub allowed: Duration,
     /// Nanoseconds until one used nanosecond is refilled.
     refill: u64,
     /// Times count from here.
@@ -48,6 +50,7 @@ impl Budget {
             nanos => SECOND.div_ceil(nanos.min(SECOND)),
         };
         Budget {
+            allowed: Duration::from_millis(10),
             refill,
             base: Clock::now(),
             full_at: AtomicU64::new(0),

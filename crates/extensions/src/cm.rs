@@ -45,7 +45,6 @@ mod native;
 pub(crate) mod rates;
 mod stream;
 
-pub use client::Client;
 pub use flow::FlowState;
 pub use macroflow::{Estimate, Macroflow};
 pub use native::{MacroflowInfo, Shared};
@@ -53,12 +52,13 @@ pub use stream::{Feedback, Grant, LossMode, Stream, Thresholds};
 
 use crate::catalogue::Entry;
 use crate::vegas::Poll;
+use client::Client;
 use macroflow::{Member, Report};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::arguments::{ArgumentError, Arguments};
-use transom_tcp::extension::ExtensionChoice;
+use transom_tcp::extension::{Extension, ExtensionChoice};
 use transom_tcp::time::Instant;
 
 /// The macroflow of connections that name none and whose peer's address is not known.
@@ -70,7 +70,7 @@ pub fn macroflow_to(destination: IpAddr) -> String {
 }
 
 /// How it is chosen by name.
-pub const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     name: "cm",
     source: "RFC 3124; Balakrishnan, Rahul, Seshan: Congestion Manager, SIGCOMM 1999",
     summary: "connections of one macroflow share their windows evenly",
@@ -94,8 +94,9 @@ pub(crate) fn choice(
     };
     let poll = Poll::read(arguments)?;
     let manager = manager.clone();
-    let make = move || Box::new(manager.member(macroflow.clone(), weight).polling(poll)) as Box<_>;
-    Ok(ExtensionChoice::new(arguments.choice(), make))
+    Ok(ExtensionChoice::new(arguments.choice(), move || {
+        Box::new(Client::new(manager.clone(), macroflow.clone(), weight, poll))
+    }))
 }
 
 /// The macroflows of a host. A handle: its clones are the same manager.
@@ -110,19 +111,11 @@ struct State {
 }
 
 impl Manager {
-    /// An extension that adds a connection to `macroflow` when it is attached, and removes it when it is detached. Of two connections that
-    /// are always busy, the one with twice the `weight` gets twice the window. A weight of zero counts as one.
-    pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {
-        self.member(Some(macroflow.into()), weight)
-    }
-
-    /// The same for the macroflow of all flows to the connection's peer ([`macroflow_to`]).
-    pub fn client_by_destination(&self, weight: u32) -> Client {
-        self.member(None, weight)
-    }
-
-    fn member(&self, macroflow: Option<String>, weight: u32) -> Client {
-        Client::new(self.clone(), macroflow, weight.max(1))
+    /// An extension that adds a connection to `macroflow` when it is attached, and removes it when it is detached. Without a name, that is the
+    /// macroflow of all flows to the connection's peer ([`macroflow_to`]). Of two connections that are always busy, the one with twice the
+    /// `weight` gets twice the window. A weight of zero counts as one.
+    pub fn client(&self, macroflow: Option<String>, weight: u32) -> impl Extension + use<> {
+        Client::new(self.clone(), macroflow, weight.max(1), Poll::Round)
     }
 
     /// Adds a flow to `macroflow`, for as long as the returned value lives. For who reports for connections that it sees from outside; an
@@ -137,14 +130,11 @@ impl Manager {
         Stream::new(self, macroflow.into(), weight.max(1), packet.max(1))
     }
 
-    /// The state of a macroflow, if there is one of that name.
-    pub fn macroflow(&self, name: &str, now: Instant) -> Option<Macroflow> {
-        self.state().macroflows.get(name).map(|members| Macroflow::of(members, now))
-    }
-
-    /// The names of those that have members.
-    pub fn macroflows(&self) -> Vec<String> {
-        self.state().macroflows.keys().cloned().collect()
+    /// The macroflows that have members, by name.
+    pub fn macroflows(&self, now: Instant) -> BTreeMap<String, Macroflow> {
+        let state = self.state();
+        let known = |(name, members): (&String, _)| (name.clone(), Macroflow::of(members, now));
+        state.macroflows.iter().map(known).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -20,14 +20,14 @@ use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Path {
+pub struct CompanionPath {
     /// When.
     pub at: Instant,
     /// The window in use, in bytes.
@@ -50,11 +50,11 @@ pub struct Path {
     pub rate: u64,
 }
 
-impl Path {
-    fn of(view: &View<'_>) -> Option<Path> {
+impl CompanionPath {
+    fn of(view: &View<'_>) -> Option<CompanionPath> {
         let rtt = view.estimate()?;
         let window = view.ruling(Variable::Cwnd).effective;
-        Some(Path {
+        Some(CompanionPath {
             at: view.now(),
             window,
             mss: view.mss(),
@@ -79,7 +79,7 @@ impl Path {
 #[derive(Debug, Default)]
 struct State {
     /// The publishing connection, and its last state.
-    current: Option<(u64, Path)>,
+    current: Option<(u64, CompanionPath)>,
     publishers: u64,
 }
 
@@ -89,14 +89,17 @@ pub struct Companion(Arc<Mutex<State>>);
 
 impl Companion {
     /// The extension that publishes. If it is attached to several connections, the last publication counts.
-    pub fn publisher(&self) -> Publisher {
-        let mut state = self.state();
-        state.publishers += 1;
-        Publisher { companion: self.clone(), id: state.publishers }
+    pub fn publisher(&self) -> ExtensionChoice {
+        let companion = self.clone();
+        ExtensionChoice::new("companion", move || {
+            let mut state = companion.state();
+            state.publishers += 1;
+            Box::new(Publisher { companion: companion.clone(), id: state.publishers })
+        })
     }
 
     /// The last publication; `None` before the first round-trip time, and after the connection has ended.
-    pub fn path(&self) -> Option<Path> {
+    pub fn path(&self) -> Option<CompanionPath> {
         self.state().current.map(|(_, path)| path)
     }
 
@@ -113,14 +116,14 @@ impl Companion {
 
 /// The extension of the connection: asks for nothing.
 #[derive(Debug)]
-pub struct Publisher {
+struct Publisher {
     companion: Companion,
     id: u64,
 }
 
 impl Publisher {
     fn publish(&self, view: &View<'_>) {
-        if let Some(path) = Path::of(view) {
+        if let Some(path) = CompanionPath::of(view) {
             self.companion.state().current = Some((self.id, path));
         }
     }

@@ -2,7 +2,7 @@
 //! continues.
 //!
 //! Every call into an extension is guarded: its name, its requirements, its wake-ups, its calls, and its drop. Two bounds on time apply. A call
-//! may take [`ALLOWED`]. All extensions that share a [`Budget`] may take a part of each second.
+//! may take [`Budget::allowed`]. All extensions that share a [`Budget`] may take a part of each second.
 //!
 //! Time is measured by the clock on the wall, in which the system may run something else: so a layer is forgiven twice. In
 //! the simulator no time passes, and none is measured ([`Guarded::against_panics`]), so that a run stays a function of its seed.
@@ -15,9 +15,6 @@ use std::sync::Arc;
 use std::time::Instant as Clock;
 use transom_tcp::extension::{Capabilities, Extension, Fault, Limits, Occasion, View, Wake};
 use transom_tcp::time::Duration;
-
-/// The default bound on a call.
-pub const ALLOWED: Duration = Duration::from_millis(10);
 
 /// This many calls in a row may take too long.
 const MAX_SLOW_CALLS: u32 = 2;
@@ -44,7 +41,6 @@ pub struct Guarded {
 /// The guard on time.
 #[derive(Debug)]
 struct ByTheClock {
-    allowed: Duration,
     budget: Arc<Budget>,
     late: u32,
     /// How long a call takes, on average over the last few.
@@ -63,10 +59,6 @@ fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
 }
 
 impl ByTheClock {
-    fn new(allowed: Duration, budget: Arc<Budget>) -> Self {
-        ByTheClock { allowed, budget, late: 0, mean: Duration::ZERO }
-    }
-
     /// When a call begins, unless there is no time for it.
     fn begin(&self) -> Result<Clock, Option<Fault>> {
         let now = Clock::now();
@@ -82,12 +74,13 @@ impl ByTheClock {
         let took = Duration::from(began.elapsed());
         self.budget.charge(began, took);
         self.mean = self.mean - self.mean.over(8) + took.over(8);
-        if took <= self.allowed {
+        let allowed = self.budget.allowed;
+        if took <= allowed {
             self.late = 0;
             return None;
         }
         self.late += 1;
-        (self.late > MAX_SLOW_CALLS).then_some(Fault::Overran { took, allowed: self.allowed })
+        (self.late > MAX_SLOW_CALLS).then_some(Fault::Overran { took, allowed })
     }
 }
 
@@ -112,16 +105,12 @@ impl Guarded {
         guarded
     }
 
-    /// The same, and calls that take longer than `allowed` three times in a row. All calls are charged to `budget`.
-    pub fn by_the_clock(
-        make: impl FnOnce() -> Box<dyn Extension>,
-        allowed: Duration,
-        budget: Arc<Budget>,
-    ) -> Self {
+    /// The same, and calls that take longer than [`Budget::allowed`] three times in a row. All calls are charged to `budget`.
+    pub fn by_the_clock(make: impl FnOnce() -> Box<dyn Extension>, budget: Arc<Budget>) -> Self {
         let began = Clock::now();
         let mut guarded = Guarded::against_panics(make);
         budget.charge(began, began.elapsed().into());
-        guarded.clock = Some(ByTheClock::new(allowed, budget));
+        guarded.clock = Some(ByTheClock { budget, late: 0, mean: Duration::ZERO });
         guarded
     }
 

@@ -73,7 +73,7 @@ mod abc;
 mod budget;
 mod catalogue;
 pub mod cm;
-pub mod companion;
+mod companion;
 mod deadline;
 mod efr;
 mod eifel;
@@ -97,4 +97,5 @@ mod westwood;
 
 pub use budget::{Budget, PER_SECOND};
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
-pub use guard::{ALLOWED, Guarded};
+pub use companion::{Allowance, Companion, CompanionPath};
+pub use guard::Guarded;

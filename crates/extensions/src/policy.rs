@@ -7,16 +7,16 @@
 //! The decider is a [`Network`] from a file, which is hostile input (`network`). It is a trainer's own function where a policy is learned:
 //! the same code then observes and acts. All of it is integers, so a decision is the same in every place.
 //!
-//! [`Steered`] is the same as a congestion controller, which is trusted: its window may be wider than that of another TCP.
+//! [`controller()`] gives the same as a congestion controller, which is trusted: its window may be wider than that of another TCP.
 
 mod controller;
 mod file;
 mod network;
 mod observation;
 
-pub use controller::Steered;
+pub use controller::controller;
 pub use file::{chosen, pinned};
-pub use network::{LayerView, Network, NetworkError};
+pub use network::{Layer, Network, NetworkError};
 pub(crate) use observation::Observer;
 pub use observation::{INPUTS, Observation, Seen};
 
@@ -43,9 +43,7 @@ pub(crate) const ENTRY: Entry = Entry {
         let network = Arc::new(file::chosen(arguments)?);
         let period = network.period();
         let text = arguments.choice();
-        Ok(ExtensionChoice::new(text, move || {
-            Box::new(Policy::new("policy", period, Box::new(network.clone())))
-        }))
+        Ok(ExtensionChoice::new(text, move || extension(period, Box::new(network.clone()))))
     },
 };
 
@@ -98,10 +96,13 @@ impl Decider for Arc<Network> {
     }
 }
 
-/// The extension for one connection.
+/// The extension for one connection, that decides by `decider`.
+pub fn extension(period: Period, decider: Box<dyn Decider>) -> Box<dyn Extension> {
+    Box::new(Policy { period, decider, observer: Observer::default(), window: 0, acks: 0 })
+}
+
 #[derive(Debug)]
-pub struct Policy {
-    name: &'static str,
+struct Policy {
     period: Period,
     decider: Box<dyn Decider>,
     observer: Observer,
@@ -112,11 +113,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// One that reports call `name`, and that decides by `decider`.
-    pub fn new(name: &'static str, period: Period, decider: Box<dyn Decider>) -> Self {
-        Policy { name, period, decider, observer: Observer::default(), window: 0, acks: 0 }
-    }
-
     fn seen(&self, view: &View<'_>) -> Seen {
         let counters = view.counters();
         Seen {
@@ -144,7 +140,7 @@ impl Policy {
 
 impl Extension for Policy {
     fn name(&self) -> &str {
-        self.name
+        ENTRY.name
     }
 
     fn requires(&self) -> Capabilities {

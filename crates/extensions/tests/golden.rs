@@ -7,7 +7,7 @@ use crate::common::{Peer, Setup, ms, seg};
 use crate::rounds::round;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use transom_extensions::{Guarded, stack};
+use transom_extensions::{Budget, Guarded, stack};
 use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::extension::{
@@ -350,7 +350,9 @@ fn a_panic_detaches_the_layer() {
 #[test]
 fn an_extension_that_dawdles_is_detached() {
     let mut peer = Setup::default().active();
-    let slow = Guarded::by_the_clock(|| Box::new(Dawdles(Mutex::new(0))), ms(1), Arc::default());
+    let mut budget = Budget::default();
+    budget.allowed = ms(1);
+    let slow = Guarded::by_the_clock(|| Box::new(Dawdles(Mutex::new(0))), Arc::new(budget));
     peer.connection.attach(peer.now, Box::new(slow)).unwrap();
     peer.write(250_000).drain();
     for n in 1..=3 {

@@ -4,7 +4,7 @@
 
 use crate::common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
-use transom_extensions::companion::{Allowance, Companion};
+use transom_extensions::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
@@ -77,7 +77,7 @@ fn cm_weighs() {
     let (other, stranger) = (busy(&one("cm(macroflow=other)")), busy(&stack("cm").unwrap()[0]));
     assert_eq!([&heavy, &light, &other, &stranger].map(window), [10_000, 6666, 10_000, 10_000]);
     assert_eq!(light.info().in_flight, 6000);
-    let all = manager.macroflow("default", heavy.now).unwrap();
+    let all = manager.macroflows(heavy.now)["default"];
     assert_eq!((all.members, all.active, all.window), (2, 2, 20_000));
     assert_eq!(all.outstanding, 16_000);
 }
@@ -125,7 +125,7 @@ fn cm_takes_udp_in() {
     tcp.abort();
     udp.request(tcp.now, 100);
     assert_eq!(udp.allowed(tcp.now), 5000);
-    let shares = manager.macroflow("peer", tcp.now + ms(10_000)).unwrap();
+    let shares = manager.macroflows(tcp.now + ms(10_000))["peer"];
     assert_eq!((shares.members, shares.active), (2, 0));
 }
 
@@ -139,13 +139,13 @@ fn cm_does_not_wait_for_one_that_is_gone() {
     gone.wait(100);
     gone.ack_all();
     gone.abort();
-    let active = |at| manager.macroflow("default", at).unwrap().active;
+    let active = |at| manager.macroflows(at)["default"].active;
     assert_eq!((active(gone.now), active(gone.now + ms(10_000))), (2, 0));
     // By then the other one's timer has expired, and what is left of its window is the whole macroflow.
     other.wait(10_000).drain();
     other.ack_all();
     assert_eq!(window(&other), other.info().cwnd);
-    assert_eq!(manager.macroflow("default", other.now).unwrap().window, other.info().cwnd);
+    assert_eq!(manager.macroflows(other.now)["default"].window, other.info().cwnd);
 }
 
 /// Losing everything, one after the other, all go on: nobody waits for a share that does not come.
@@ -181,7 +181,7 @@ fn a_companion_goes_beside_a_connection() {
     let mut tcp = Setup::default().active();
     assert_eq!((companion.path(), beside.may_send(tcp.now)), (None, false));
     assert_eq!(beside.next_time(tcp.now), None);
-    tcp.attach(Box::new(companion.publisher()));
+    tcp.attach(companion.publisher().extension());
     let path = companion.path().unwrap();
     assert_eq!((path.window, path.rtt.srtt, path.rate), (10_000, ms(100), 100_000));
     assert_eq!((path.loss, path.phase), (Fraction::from_millionths(0), Phase::Open));
@@ -224,7 +224,7 @@ fn a_companion_goes_beside_a_connection() {
 fn a_companion_of_a_limited_connection_is_limited() {
     let companion = Companion::default();
     let mut tcp = busy(&stack("limited-slow-start(max-ssthresh=2)").unwrap()[0]);
-    tcp.attach(Box::new(companion.publisher()));
+    tcp.attach(companion.publisher().extension());
     tcp.wait(100);
     tcp.ack_all();
     // 10 000 and a tenth for each segment; the publisher sees what the other one had asked for before.

@@ -189,7 +189,7 @@ pub(crate) fn policy_bytes(network: &Network) -> Option<Vec<u8>> {
         let (shift, rest) = place.split_at_mut(4);
         shift.copy_from_slice(&u32::from(layer.shift).to_ne_bytes());
         let (biases, weights) = rest.split_at_mut(4 * POLICY_UNITS);
-        for (place, bias) in biases.chunks_exact_mut(4).zip(layer.biases) {
+        for (place, bias) in biases.chunks_exact_mut(4).zip(&layer.biases) {
             place.copy_from_slice(&bias.to_ne_bytes());
         }
         let rows = weights.chunks_exact_mut(2 * POLICY_UNITS);

@@ -23,10 +23,9 @@ use rustix::time::{
 };
 use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
 use transom_sim::Streams;
-use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver};
+use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueSample};
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxOffload, Segmenter};
 
 use crate::lock;
@@ -117,9 +116,7 @@ impl PathMonitor {
 
 /// Sends a packet over a link, with what the link's queue has to know of it.
 fn send(link: &mut LinkModel<Carried>, now: Instant, carried: Carried) {
-    let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
-    let flow = link.flow_of(carried.bytes());
-    link.send_of(now, carried, len, (ecn, flow));
+    link.send_ip(now, carried, Carried::bytes);
 }
 
 /// The source of time.
@@ -177,7 +174,10 @@ impl<D: Device> Emulated<D> {
     }
 
     /// Calls an observer for each change of a link's queue, at the latest when the next packet passes: the egress link's and the ingress link's.
-    pub fn observe_queues(self, [egress, ingress]: [QueueObserver; 2]) -> Self {
+    pub fn observe_queues(
+        self,
+        [egress, ingress]: [impl FnMut(QueueSample) + Send + 'static; 2],
+    ) -> Self {
         let mut path = lock(&self.path);
         path.egress.observe_queue(egress);
         path.ingress.observe_queue(ingress);

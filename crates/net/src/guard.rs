@@ -4,7 +4,7 @@
 //! of each call, and of all calls of the host together ([`Budget`]).
 
 use std::sync::Arc;
-use transom_extensions::{ALLOWED, Budget, Guarded};
+use transom_extensions::{Budget, Guarded};
 use transom_tcp::Profile;
 use transom_tcp::extension::{Extension, ExtensionChoice};
 
@@ -13,7 +13,7 @@ pub(crate) fn guard(
     make: impl FnOnce() -> Box<dyn Extension>,
     budget: &Arc<Budget>,
 ) -> Box<dyn Extension> {
-    Box::new(Guarded::by_the_clock(make, ALLOWED, Arc::clone(budget)))
+    Box::new(Guarded::by_the_clock(make, Arc::clone(budget)))
 }
 
 /// A profile whose extensions are guarded.

@@ -304,7 +304,7 @@ impl StackBuilder {
     }
 
     /// The profile of connections that do not name their own. Its extensions are guarded. An extension that panics, or that exceeds
-    /// [`ALLOWED`](transom_extensions::ALLOWED) three times in a row, is detached; its connection continues.
+    /// [`Budget::allowed`](transom_extensions::Budget::allowed) three times in a row, is detached; its connection continues.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self

@@ -37,11 +37,11 @@ fn transfer(options: &str, seed: u64, count: u64) -> Trace {
     let mut link = LinkModel::new(&options.parse::<LinkConfig>().unwrap(), Streams::new(seed), 0);
     let queue = Arc::new(Mutex::new((Vec::new(), Vec::new())));
     let sink = Arc::clone(&queue);
-    link.observe_queue(Box::new(move |sample| {
+    link.observe_queue(move |sample| {
         let point = (sample.at.as_secs_f64(), sample.length.packets as f64);
         let (lengths, drops) = &mut *sink.lock().unwrap();
         if sample.event == QueueEvent::Dropped { drops.push(point) } else { lengths.push(point) }
-    }));
+    });
 
     let kib = |packets: f64| packets * PACKET as f64 / 1024.0;
     let (mut window, mut threshold) = (10.0f64, f64::INFINITY);

@@ -22,7 +22,7 @@
 //!
 //! ```
 //! use transom_sim::Streams;
-//! use transom_sim::link::{Admission, DropCause, LinkConfig, LinkModel};
+//! use transom_sim::link::{Admission, LinkConfig, LinkModel};
 //! use transom_tcp::time::Instant;
 //!
 //! let config: LinkConfig = "rate=10Mbit/s, delay=20ms, queue=1 packet".parse()?;
@@ -31,7 +31,7 @@
 //! let now = Instant::ZERO;
 //! assert_eq!(link.send(now, "first", 1250), Admission::Queued);
 //! assert_eq!(link.send(now, "second", 1250), Admission::Queued);
-//! assert_eq!(link.send(now, "third", 1250), Admission::Dropped(DropCause::QueueFull));
+//! assert_eq!(link.send(now, "third", 1250), Admission::QueueFull);
 //!
 //! assert_eq!(link.next_delivery(), Some(Instant::from_millis(21)));
 //! assert!(link.deliver(Instant::from_millis(20)).is_none());
@@ -49,5 +49,5 @@ mod random;
 pub mod traffic;
 pub mod units;
 
-pub use pair::{Middlebox, Pair, Side};
+pub use pair::{Pair, Side};
 pub use random::{Draw, Rng, Shape, Streams};

@@ -22,6 +22,7 @@ mod corruption;
 mod counters;
 mod delays;
 mod deliveries;
+mod error;
 mod jitter;
 mod loss;
 mod managed;
@@ -33,7 +34,7 @@ mod reorder;
 mod serialiser;
 mod text;
 mod transmitter;
-mod window_config;
+mod window_text;
 
 use std::fmt;
 
@@ -49,25 +50,22 @@ use transmitter::Transmitter;
 use transom_router::queue::{Flow, FlowHasher, Item};
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 
-pub use bleach::Bleach;
-pub use config::{LinkConfig, LinkConfigError};
-pub use corruption::Corrupt;
+use bleach::Bleach;
 use corruption::Corruption;
+use jitter::JitterOrder;
+pub(crate) use loss::LossProcess;
+pub(crate) use managed::Fate;
+pub(crate) use queue::{DropTail, QueueObserver};
+pub(crate) use serialiser::Transmission;
+
+pub use config::LinkConfig;
 pub use counters::{Counters, Traffic};
 pub use delays::Delays;
-pub use jitter::{Jitter, JitterOrder};
-pub(crate) use loss::LossProcess;
-pub use loss::{GilbertElliott, Loss};
-pub(crate) use managed::Fate;
-pub use policer::Policer;
-pub(crate) use queue::DropTail;
-pub use queue::{QueueEvent, QueueObserver, QueueSample};
+pub use error::LinkConfigError;
+pub use loss::Loss;
+pub use queue::{QueueEvent, QueueSample};
 pub use queue_config::QueueConfig;
-pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
-pub use reorder::Reorder;
-pub(crate) use serialiser::Transmission;
-pub use text::SyntaxError;
-pub use window_config::WindowConfig;
+pub use rate_trace::{OPPORTUNITY, RateTrace, RateTraceError};
 
 /// The result for a packet offered to a link.
 ///
@@ -79,19 +77,12 @@ pub enum Admission {
     Queued,
     /// It will be delivered, and a copy of it too.
     Duplicated,
-    /// It will not.
-    Dropped(DropCause),
-}
-
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropCause {
-    /// It was larger than the link's MTU.
+    /// It was dropped: larger than the link's MTU.
     TooBig,
-    /// The queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
+    /// It was dropped: the queue had no room for it, its discipline did not want it, or the policer before it let no more pass.
     QueueFull,
-    /// The wire lost it, by the loss model.
-    Loss,
+    /// It was dropped: the wire lost it, by the loss model.
+    Lost,
 }
 
 /// A packet that came out of a link.
@@ -113,27 +104,17 @@ pub struct Delivered<P> {
     /// Whether the queue has marked it: the receiver finds "congestion experienced" in its header (RFC 3168).
     pub marked: bool,
     /// The codepoints that were cleared on the wire, after the queue's mark: see [`into_packet`](Self::into_packet).
-    pub bleach: Bleach,
+    pub(crate) bleach: Bleach,
     /// The damage it suffered.
     pub(crate) corruption: Option<Corruption>,
 }
 
 impl<P> Delivered<P> {
-    /// The same with another packet.
-    pub(crate) fn with_packet<Q>(self, packet: Q) -> Delivered<Q> {
-        let (delivered, _) = self.without_packet();
-        let Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption } =
-            delivered;
-        Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption }
-    }
-
-    /// What has become of the packet, and the packet.
-    pub(crate) fn without_packet(self) -> (Delivered<()>, P) {
-        let Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption } =
+    /// The same with another packet, and its own.
+    pub(crate) fn exchange<Q>(self, packet: Q) -> (Delivered<Q>, P) {
+        let Delivered { packet: own, len, index, sent, due, duplicate, marked, bleach, corruption } =
             self;
-        let delivered =
-            Delivered { packet: (), len, index, sent, due, duplicate, marked, bleach, corruption };
-        (delivered, packet)
+        (Delivered { packet, len, index, sent, due, duplicate, marked, bleach, corruption }, own)
     }
 
     /// Whether its ECN codepoint may be another than when it was sent.
@@ -149,7 +130,7 @@ impl<P> Delivered<P> {
     /// The packet as the receiver finds it: what has been done to it on its way, to the codepoint and then the damage, is written
     /// into its `bytes`.
     pub fn into_packet(self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
-        let (fate, mut packet) = self.without_packet();
+        let (fate, mut packet) = self.exchange(());
         if fate.may_change_ecn() || fate.corruption.is_some() {
             let bytes = bytes(&mut packet);
             if fate.may_change_ecn() {
@@ -182,36 +163,29 @@ pub struct LinkModel<P> {
     hasher: Option<FlowHasher>,
 }
 
-/// Whether it is of interest how long each packet waits, and what has been seen of it.
-enum Measured {
-    No,
-    /// Nothing has waited yet.
-    Nothing,
-    Waits(Box<Waits>),
+/// How long packets have waited, if that is of interest.
+#[derive(Default)]
+struct Measured {
+    is_on: bool,
+    /// Nothing has waited before it is made.
+    waits: Option<Box<Waits>>,
 }
 
 impl Measured {
     /// What was seen since the last call.
     fn take(&mut self) -> Delays {
-        match self {
-            Measured::No | Measured::Nothing => Delays::default(),
-            Measured::Waits(waits) => waits.take(),
-        }
+        self.waits.as_mut().map_or_else(Delays::default, |waits| waits.take())
     }
 
     fn record(&mut self, delay: Duration) {
-        if delay.is_zero() {
+        if !self.is_on || delay.is_zero() {
             return;
         }
-        match self {
-            Measured::No => {}
-            Measured::Nothing => {
-                if let Some(mut waits) = Waits::new() {
-                    waits.record(delay);
-                    *self = Measured::Waits(waits);
-                }
-            }
-            Measured::Waits(waits) => waits.record(delay),
+        if self.waits.is_none() {
+            self.waits = Waits::new();
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.record(delay);
         }
     }
 }
@@ -295,8 +269,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             deliveries: Deliveries::new(),
             clock: Instant::ZERO,
             counters: Counters::default(),
-            waits: Measured::No,
-            low_waits: Measured::No,
+            waits: Measured::default(),
+            low_waits: Measured::default(),
             config: config.clone(),
         }
     }
@@ -310,21 +284,29 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// Offers a packet of `len` bytes, which cannot be marked, at time `now`. A `now` earlier than in a previous call counts
     /// as that call's.
     pub fn send(&mut self, now: Instant, packet: P, len: usize) -> Admission {
-        self.send_with(now, packet, len, Ecn::NotEct)
+        self.send_of(now, packet, len, (Ecn::NotEct, Flow::NONE))
+    }
+
+    /// Offers a packet at time `now`, of which `bytes` gives the bytes from its IP header on: from them are its length, its ECN codepoint, and
+    /// its flow if the queue keeps flows apart.
+    pub fn send_ip(
+        &mut self,
+        now: Instant,
+        packet: P,
+        bytes: impl FnOnce(&P) -> &[u8],
+    ) -> Admission {
+        let bytes = bytes(&packet);
+        let (len, with) = (bytes.len(), (peek_ecn(bytes), self.flow_of(bytes)));
+        self.send_of(now, packet, len, with)
     }
 
     /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
-    pub fn flow_of(&self, packet: &[u8]) -> Flow {
+    pub(crate) fn flow_of(&self, packet: &[u8]) -> Flow {
         self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
     }
 
-    /// Offers a packet of `len` bytes with its ECN codepoint at time `now`. Nobody knows its flow.
-    fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
-        self.send_of(now, packet, len, (ecn, Flow::NONE))
-    }
-
     /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.
-    pub fn send_of(
+    pub(crate) fn send_of(
         &mut self,
         now: Instant,
         packet: P,
@@ -337,11 +319,11 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
         if self.config.mtu.is_some_and(|mtu| len as u64 > u64::from(mtu.get())) {
             self.counters.too_big.count(len);
-            return Admission::Dropped(DropCause::TooBig);
+            return Admission::TooBig;
         }
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, len)) {
             self.counters.queue_full.count(len);
-            return Admission::Dropped(DropCause::QueueFull);
+            return Admission::QueueFull;
         }
         let busy = self.transmitter.must_wait(now);
         match &mut self.queue {
@@ -349,7 +331,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 if busy && !queue.admits(len) {
                     queue.refuse(now);
                     self.counters.queue_full.count(len);
-                    return Admission::Dropped(DropCause::QueueFull);
+                    return Admission::QueueFull;
                 }
                 let transmission = self.transmitter.transmit(now, len);
                 if transmission.begins > now {
@@ -367,7 +349,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 self.counters.count(verdicts);
                 if !admitted {
                     self.counters.queue_full.count(len);
-                    return Admission::Dropped(DropCause::QueueFull);
+                    return Admission::QueueFull;
                 }
                 if !busy {
                     self.transmit_next(now);
@@ -404,7 +386,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let admission = self.carry(in_flight, packet);
         let Queue::Managed(queue) = &mut self.queue else { return };
         match (admission, kept) {
-            (Admission::Dropped(_), Some(packet)) => queue.tell(Fate::Gone(packet)),
+            (Admission::Lost, Some(packet)) => queue.tell(Fate::Gone(packet)),
             (Admission::Duplicated, Some(packet)) => queue.tell(Fate::Copied(packet)),
             _ => {}
         }
@@ -430,7 +412,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     fn carry(&mut self, in_flight: InFlight, packet: P) -> Admission {
         if self.wire.loss.loses(in_flight.index) {
             self.counters.lost.count(in_flight.len);
-            return Admission::Dropped(DropCause::Loss);
+            return Admission::Lost;
         }
         if self.wire.duplicate.bernoulli(self.config.duplicate) {
             self.counters.duplicated.count(in_flight.len);
@@ -529,23 +511,14 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Keeps from now on how long each packet waits, for [`LinkModel::take_delays`].
     pub(crate) fn measure_delays(&mut self) {
-        for waits in [&mut self.waits, &mut self.low_waits] {
-            if let Measured::No = waits {
-                *waits = Measured::Nothing;
-            }
-        }
+        (self.waits.is_on, self.low_waits.is_on) = (true, true);
     }
 
-    /// The same as [`take_delays`](Self::take_delays) for the packets that came through the low-latency queue of a dual queue.
-    pub(crate) fn take_low_delays(&mut self, now: Instant) -> Delays {
+    /// How long the packets had waited that have left the queue by `now` and since the last call: all of them, and those that came through the
+    /// low-latency queue of a dual queue.
+    pub(crate) fn take_delays(&mut self, now: Instant) -> [Delays; 2] {
         self.advance(now);
-        self.low_waits.take()
-    }
-
-    /// How long the packets had waited that have left the queue by `now` and since the last call.
-    pub(crate) fn take_delays(&mut self, now: Instant) -> Delays {
-        self.advance(now);
-        self.waits.take()
+        [self.waits.take(), self.low_waits.take()]
     }
 
     /// The configuration the link was made with.
@@ -555,7 +528,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// Calls `observer` at each change of the queue's length and each packet it refuses, with the time at
     /// which that happens on the link: for plots. Replaces a previous observer.
-    pub fn observe_queue(&mut self, observer: QueueObserver) {
+    pub fn observe_queue(&mut self, observer: impl FnMut(QueueSample) + Send + 'static) {
+        let observer = Box::new(observer);
         match &mut self.queue {
             Queue::Computed(queue) => queue.observe(observer),
             Queue::Managed(queue) => queue.observe(observer),

@@ -7,9 +7,9 @@ mod delay;
 mod summary;
 
 use crate::link::{Counters, Delays, LinkModel, Traffic};
-use crate::network::{LinkId, Network, NetworkError, WindowReport};
-use crate::traffic::{Flow, SendCounters, Sent};
-use transom_router::window;
+use crate::network::{LinkId, Network, NetworkError};
+use crate::traffic::{Flow, Sent};
+use transom_router::window::{self, WindowControl};
 use transom_tcp::ConnectionState;
 use transom_tcp::time::{Duration, Instant};
 
@@ -61,11 +61,10 @@ pub struct SentSample {
 
 impl From<Sent> for SentSample {
     fn from(sent: Sent) -> Self {
-        let Sent { packets: Traffic { packets, bytes }, counters } = sent;
-        let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = counters;
+        let Sent { packets, payload, retransmissions, timeouts, fast_recoveries } = sent;
         SentSample {
-            packets: Some(packets),
-            bytes: Some(bytes),
+            packets: Some(packets.packets),
+            bytes: Some(packets.bytes),
             payload: Some(payload),
             retransmissions: Some(retransmissions),
             timeouts: Some(timeouts),
@@ -137,8 +136,7 @@ impl LinkSample {
     /// The state of a link without window control at `at`, and the delays of its packets since the last sample. Call
     /// [`LinkModel::measure_delays`] before, so that it records delays.
     pub(crate) fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
-        let (waiting, delays) = (link.queued(at), link.take_delays(at));
-        let low_delays = link.take_low_delays(at);
+        let (waiting, [delays, low_delays]) = (link.queued(at), link.take_delays(at));
         LinkSample { at, waiting, counters: link.counters(), delays, low_delays, window: None }
     }
 }
@@ -162,9 +160,9 @@ pub struct WindowSample {
     pub opened: u64,
 }
 
-impl From<WindowReport> for WindowSample {
-    fn from(report: WindowReport) -> Self {
-        let WindowReport { counters, target, table: _, active: _ } = report;
+impl From<&WindowControl> for WindowSample {
+    fn from(control: &WindowControl) -> Self {
+        let target = control.target();
         let window::Counters {
             arrived: _,
             acks,
@@ -176,19 +174,9 @@ impl From<WindowReport> for WindowSample {
             held,
             unreadable: _,
             opened,
-        } = counters;
+        } = control.counters();
         WindowSample { target, acks, rewritten, unknown, implausible, held, opened }
     }
-}
-
-/// The history of one link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LinkSeries {
-    /// Which.
-    pub link: LinkId,
-    /// Its samples, in the order of time.
-    pub samples: Vec<LinkSample>,
 }
 
 /// Writes down what happens.
@@ -199,13 +187,13 @@ pub struct Recorder {
     /// When the last sample was taken.
     last_sample: Option<Instant>,
     flows: Vec<Vec<FlowSample>>,
-    links: Vec<LinkSeries>,
+    links: Vec<(LinkId, Vec<LinkSample>)>,
 }
 
 impl Recorder {
     /// Looks at all flows and these links every `interval` (a nanosecond at least), beginning with the start.
     pub fn new(interval: Duration, links: impl IntoIterator<Item = LinkId>) -> Self {
-        let links = links.into_iter().map(|link| LinkSeries { link, samples: Vec::new() });
+        let links = links.into_iter().map(|link| (link, Vec::new()));
         Recorder {
             interval: interval.max(Duration::from_nanos(1)),
             next: Instant::ZERO,
@@ -225,7 +213,7 @@ impl Recorder {
     /// # Errors
     /// As [`Network::run_until`].
     pub fn run_until(&mut self, network: &mut Network, limit: Instant) -> Result<(), NetworkError> {
-        for LinkSeries { link, .. } in &self.links {
+        for (link, _) in &self.links {
             network.measure_delays(*link);
         }
         while self.next <= limit {
@@ -251,7 +239,7 @@ impl Recorder {
                 sender: sender(network, flow, at),
             });
         }
-        for LinkSeries { link, samples } in &mut self.links {
+        for (link, samples) in &mut self.links {
             samples.extend(network.sample_link(*link));
         }
     }
@@ -261,8 +249,8 @@ impl Recorder {
         &self.flows
     }
 
-    /// The samples of each link.
-    pub fn links(&self) -> &[LinkSeries] {
+    /// The samples of each link, in the order of time.
+    pub fn links(&self) -> &[(LinkId, Vec<LinkSample>)] {
         &self.links
     }
 }

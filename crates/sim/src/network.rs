@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use transom_sim::network::{HostConfig, Topology};
-//! use transom_sim::traffic::{Amount, Bulk, Sink};
+//! use transom_sim::traffic::{Amount, bulk, sink};
 //! use transom_tcp::time::Instant;
 //!
 //! let mut topology = Topology::new(1);
@@ -23,9 +23,9 @@
 //! let link = "rate=10Mbit/s, delay=20ms, queue=50 packets".parse::<transom_sim::link::LinkConfig>()?;
 //! topology.join(client, server, link.clone(), link);
 //! let flow = transom_sim::traffic::FlowId(0);
-//! let bulk = Bulk::new(flow, (topology.address(server)?, 80).into(), Amount::Bytes(1_000_000));
-//! topology.run(client, Instant::ZERO, Box::new(bulk))?;
-//! topology.run(server, Instant::ZERO, Box::new(Sink::new(flow, 80)))?;
+//! let bulk = bulk(flow, (topology.address(server)?, 80).into(), Amount::Bytes(1_000_000));
+//! topology.run(client, Instant::ZERO, bulk)?;
+//! topology.run(server, Instant::ZERO, sink(flow, 80))?;
 //!
 //! let mut network = topology.build()?;
 //! network.run_until(Instant::from_secs(10))?;
@@ -58,6 +58,7 @@ use journal::Journal;
 use packets::{Packet, PacketId, Packets};
 use part::Part;
 use several::Several;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use topology::{MAX_HOSTS, Routes, host_at};
 use transom_stack::StackConfigError;
@@ -65,10 +66,9 @@ use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;
 
-pub use control::WindowReport;
+pub use api::Totals;
 pub use division::{Division, Indivisible};
-pub use gateway::Departure;
-pub use host::LogReader;
+pub(crate) use host::LogReader;
 pub use topology::{HostConfig, Topology};
 
 /// A node's name.
@@ -116,16 +116,15 @@ pub enum NetworkError {
     Packet(#[from] transom_wire::Error),
 }
 
-/// Called for each packet that comes to a link, or out of one: when, its bytes with all checksums, and what the host that sends it right now says of
-/// it, if it [comments](HostConfig::comments).
-pub type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
+/// Called for each packet that comes to a link, or out of one: see [`Network::tap`].
+pub(crate) type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
 
 /// Everything between the nodes: wires, controls, packets and the agenda.
 pub(crate) struct Fabric {
     wires: Vec<Wire>,
-    taps: Vec<Option<Tap>>,
-    /// Of what comes out of each link; empty if nobody looks.
-    arrival_taps: Vec<Option<Tap>>,
+    taps: BTreeMap<LinkId, Tap>,
+    /// Of what comes out of links.
+    arrival_taps: BTreeMap<LinkId, Tap>,
     /// By the link whose queue they are for; empty if no link has one.
     controls: Vec<Option<Box<Controlled>>>,
     packets: Packets,
@@ -146,8 +145,8 @@ pub(crate) struct Fabric {
 impl Fabric {
     fn new(wires: Vec<Wire>, controls: Vec<Option<Box<Controlled>>>, hosts: usize) -> Self {
         Fabric {
-            taps: wires.iter().map(|_| None).collect(),
-            arrival_taps: Vec::new(),
+            taps: BTreeMap::new(),
+            arrival_taps: BTreeMap::new(),
             packets: Packets::default(),
             // Links, hosts, what controls hold.
             agenda: Agenda::new(wires.len() + hosts + controls.len()),
@@ -165,19 +164,6 @@ impl Fabric {
     /// How many entities there are: links, hosts, what controls hold.
     fn entities(&self) -> usize {
         self.agenda.entities()
-    }
-
-    fn tap(&mut self, link: LinkId, tap: Tap) {
-        if let Some(slot) = self.taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
-    }
-
-    fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
-        self.arrival_taps.resize_with(self.wires.len(), || None);
-        if let Some(slot) = self.arrival_taps.get_mut(link.0 as usize) {
-            *slot = Some(tap);
-        }
     }
 
     /// Sees to it that an entity is called at `at` at the latest.
@@ -242,7 +228,7 @@ impl Fabric {
             packets.release(id);
             return Ok(());
         };
-        if let Some(tap) = taps.get_mut(link.0 as usize).and_then(Option::as_mut) {
+        if let Some(tap) = taps.get_mut(&link) {
             let comment = Some(comment.as_str()).filter(|comment| !comment.is_empty());
             tap(now, &packet.bytes()?, comment);
         }
@@ -250,7 +236,7 @@ impl Fabric {
         match wire.model.send_of(now, id, packet.len(), (packet.ecn(), flow)) {
             Admission::Queued => {}
             Admission::Duplicated => packets.duplicate(id),
-            Admission::Dropped(_) => packets.release(id),
+            Admission::TooBig | Admission::QueueFull | Admission::Lost => packets.release(id),
         }
         settle(wire, packets);
         if let Some(cut) = wire.leaves_by {
@@ -261,7 +247,7 @@ impl Fabric {
                 }
                 let id = packets.own(delivered.packet);
                 let packet = packets.take(id);
-                exports.extend(packet.map(|packet| (cut, delivered.with_packet(packet))));
+                exports.extend(packet.map(|packet| (cut, delivered.exchange(packet).0)));
             }
         } else if let Some(at) = wire.model.next_delivery() {
             self.call(Entity(link.0), at);
@@ -311,7 +297,7 @@ impl std::fmt::Debug for Network {
         f.debug_struct("Network")
             .field("now", &self.now)
             .field("division", &self.division)
-            .field("events", &self.events())
+            .field("totals", &self.totals())
             .finish_non_exhaustive()
     }
 }

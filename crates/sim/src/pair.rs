@@ -8,7 +8,6 @@ use crate::link::{LinkConfig, LinkModel};
 use crate::random::Streams;
 use transom_stack::{Packet, Stack};
 use transom_tcp::time::Instant;
-use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 
 /// Which of the two hosts.
@@ -30,18 +29,14 @@ impl Side {
     }
 }
 
-/// Called for each packet that leaves a host: when, from whom, and its bytes.
-pub(crate) type Tap = Box<dyn FnMut(Instant, Side, &[u8])>;
-
-/// Called for each packet after the tap: it may change the packet, and says whether it passes.
-pub type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
+/// See [`Pair::set_middlebox`].
+type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
 
 /// Two hosts and the links between them.
 pub struct Pair {
     now: Instant,
     hosts: [Stack; 2],
     links: [LinkModel<Vec<u8>>; 2],
-    tap: Option<Tap>,
     middlebox: Option<Middlebox>,
     packets: u64,
 }
@@ -59,17 +54,16 @@ impl Pair {
             LinkModel::new(config[0], Streams::new(seed), 0),
             LinkModel::new(config[1], Streams::new(seed), 1),
         ];
-        Pair { now, hosts: [a, b], links, tap: None, middlebox: None, packets: 0 }
+        Pair { now, hosts: [a, b], links, middlebox: None, packets: 0 }
     }
 
-    /// Watches every packet that leaves a host.
-    pub fn set_tap(&mut self, tap: Tap) {
-        self.tap = Some(tap);
-    }
-
-    /// Puts something between the hosts and their links that may change packets, or drop them.
-    pub fn set_middlebox(&mut self, middlebox: Middlebox) {
-        self.middlebox = Some(middlebox);
+    /// Puts something between the hosts and their links. It is called for each packet that leaves a host, with the time, the host and the bytes:
+    /// it may change the packet, and says whether it passes.
+    pub fn set_middlebox(
+        &mut self,
+        middlebox: impl FnMut(Instant, Side, &mut Vec<u8>) -> bool + 'static,
+    ) {
+        self.middlebox = Some(Box::new(middlebox));
     }
 
     /// The present.
@@ -104,18 +98,12 @@ impl Pair {
             while let Some(packet) = host.poll_transmit(self.now) {
                 let mut bytes = packet.to_vec();
                 self.packets += 1;
-                if let Some(tap) = &mut self.tap {
-                    tap(self.now, side, &bytes);
-                }
                 if let Some(middlebox) = &mut self.middlebox
                     && !middlebox(self.now, side, &mut bytes)
                 {
                     continue;
                 }
-                let (len, ecn) = (bytes.len(), peek_ecn(&bytes));
-                let link = &mut self.links[side as usize];
-                let flow = link.flow_of(&bytes);
-                let _ = link.send_of(self.now, bytes, len, (ecn, flow));
+                let _ = self.links[side as usize].send_ip(self.now, bytes, Vec::as_slice);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use transom_sim::link::LinkConfig;
-use transom_sim::{Middlebox, Pair, Rng, Side, Streams};
+use transom_sim::{Pair, Rng, Side, Streams};
 use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
 use transom_tcp::accurate_ecn::{self, FIELD};
 use transom_tcp::compose::compose_classic as compose;
@@ -20,6 +20,9 @@ fn host(address: &str, words: &str) -> Stack {
     config.profile = Arc::new(compose(words).unwrap());
     Stack::new(config, Instant::ZERO).unwrap()
 }
+
+/// A device between two hosts.
+type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
 
 /// Two connected ends, and what each is still to send and to receive.
 struct Talk {

@@ -4,7 +4,6 @@
 //! `adversarial` is a program of its own as it runs for as long as it is told, `hostile` as it counts what the whole program allocates.
 
 mod accurate_ecn;
-mod cores;
 mod delivery;
 mod partial;
 mod queueing;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use transom_sim::Draw;
 use transom_sim::network::{HostConfig, Topology};
 use transom_sim::traffic::{
-    Amount, Application, Bulk, Exchange, Flow, FlowId, Pattern, Sink, requests,
+    Amount, Application, Exchange, Flow, FlowId, Pattern, bulk, requests, sink,
 };
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::Instant;
@@ -36,8 +36,8 @@ fn a_transfer_is_what_arrived_and_what_did_not() {
     let bytes = 3_000_000;
     let transfer = |sender: &str, receiver: &str| {
         run([sender, receiver], |remote| {
-            let bulk = Bulk::new(FLOW, remote.into(), Amount::Bytes(bytes));
-            (Box::new(bulk), Box::new(Sink::new(FLOW, 80)))
+            let bulk = bulk(FLOW, remote.into(), Amount::Bytes(bytes));
+            (bulk, sink(FLOW, 80))
         })
     };
     let partial = transfer("no-retransmission", "accept-holes");
@@ -45,16 +45,16 @@ fn a_transfer_is_what_arrived_and_what_did_not() {
     // A fiftieth, with some room for luck.
     assert!(partial.skipped > bytes / 100 && partial.skipped < bytes / 30, "{partial:?}");
     // SYN or FIN, at most.
-    assert!(partial.sent.counters.retransmissions <= 2, "{partial:?}");
+    assert!(partial.sent.retransmissions <= 2, "{partial:?}");
     assert_eq!(partial.completions.len(), 1);
     // A receiver that has not agreed gets everything; one that has lost patience does not.
     let plain = transfer("no-retransmission", "sack");
     assert_eq!((plain.delivered, plain.skipped), (bytes, 0));
-    assert!(plain.sent.counters.retransmissions > 10);
+    assert!(plain.sent.retransmissions > 10);
     let hasty = transfer("sack", "skip-holes(after=30ms)");
     assert_eq!(hasty.delivered + hasty.skipped, bytes);
     assert!(hasty.skipped > 0 && hasty.skipped < partial.skipped, "{hasty:?}");
-    assert!(hasty.sent.counters.fast_recoveries + hasty.sent.counters.timeouts > 10, "{hasty:?}");
+    assert!(hasty.sent.fast_recoveries + hasty.sent.timeouts > 10, "{hasty:?}");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use transom_sim::Draw;
 use transom_sim::link::{Counters, LinkConfig};
-use transom_sim::measure::{QueueDelay, Recorder};
+use transom_sim::measure::{Lane, QueueDelay, Recorder};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{DatagramSink, FlowId, OnOff};
+use transom_sim::traffic::{Application, FlowId, datagram_sink, on_off};
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const MILLI: u64 = 1_000_000;
 fn network(
     seed: u64,
     path: &[&str],
-    source: impl FnOnce(std::net::SocketAddrV4) -> OnOff,
+    source: impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application>,
 ) -> (Network, Vec<LinkId>) {
     let mut topology = Topology::new(seed);
     let (from, to) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
@@ -31,8 +31,8 @@ fn network(
     });
     let links = links.collect();
     let remote = std::net::SocketAddrV4::new(topology.address(to).unwrap(), PORT);
-    topology.run(to, Instant::ZERO, Box::new(DatagramSink::new(FLOW, PORT))).unwrap();
-    topology.run(from, Instant::ZERO, Box::new(source(remote))).unwrap();
+    topology.run(to, Instant::ZERO, datagram_sink(FLOW, PORT)).unwrap();
+    topology.run(from, Instant::ZERO, source(remote)).unwrap();
     (topology.build().unwrap(), links)
 }
 
@@ -41,16 +41,19 @@ fn rate(bits: u64) -> Rate {
 }
 
 /// Datagrams at a constant rate, without a pause.
-fn constant(bits: u64, stop: Instant) -> impl FnOnce(std::net::SocketAddrV4) -> OnOff {
+fn constant(
+    bits: u64,
+    stop: Instant,
+) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
     let always = (Draw::Constant(1_000 * MILLI), Draw::Constant(0));
-    move |remote| OnOff::new(FLOW, PORT, remote, rate(bits), PAYLOAD, always, stop)
+    move |remote| on_off(FLOW, PORT, remote, rate(bits), PAYLOAD, always, stop)
 }
 
 /// Datagrams whose distances are exponential: each period of being on is a nanosecond, in which there is one.
-fn poisson(per_second: u64) -> impl FnOnce(std::net::SocketAddrV4) -> OnOff {
+fn poisson(per_second: u64) -> impl FnOnce(std::net::SocketAddrV4) -> Box<dyn Application> {
     let periods = (Draw::Constant(1), Draw::Exponential(1_000 * MILLI / per_second));
     let at_once = rate(10_000_000_000_000);
-    move |remote| OnOff::new(FLOW, PORT, remote, at_once, PAYLOAD, periods, Instant::FAR_FUTURE)
+    move |remote| on_off(FLOW, PORT, remote, at_once, PAYLOAD, periods, Instant::FAR_FUTURE)
 }
 
 /// Each link adds the packet's transmission and its delay; of ten at once, the last also waits for nine at the slowest link.
@@ -91,8 +94,8 @@ fn the_mean_wait_of_m_d_1() {
             let (mut network, links) = network(11, &[&link], poisson(per_second));
             let mut recorder = Recorder::new(Duration::from_secs(100), [links[0]]);
             recorder.run_until(&mut network, Instant::from_secs(1000)).unwrap();
-            let samples = &recorder.links()[0].samples;
-            (samples[10].counters, QueueDelay::between(samples).unwrap())
+            let (_, samples) = &recorder.links()[0];
+            (samples[10].counters, QueueDelay::between(samples, Lane::All).unwrap())
         };
         let (counters, delay) = run("unlimited");
         let load = per_second as f64 / 1000.0;
@@ -120,7 +123,7 @@ fn littles_law() {
     let (mut sum, ticks) = (0, 500_000u64);
     for tick in 1..=ticks {
         network.run_until(Instant::from_micros(100 * tick)).unwrap();
-        sum += network.queued(links[0]).unwrap().packets;
+        sum += network.sample_link(links[0]).unwrap().waiting.packets;
     }
     let counters = network.link_counters(links[0]).unwrap();
     let length = sum as f64 / ticks as f64;
@@ -176,7 +179,7 @@ fn losses_in_bursts() {
     let (mut network, links) = network(2, &[link], constant(8_000_000, Instant::FAR_FUTURE));
     let arrivals = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = arrivals.clone();
-    network.tap_arrivals(links[0], Box::new(move |at, _, _| seen.lock().unwrap().push(at)));
+    network.tap_arrivals(links[0], move |at, _, _| seen.lock().unwrap().push(at));
     network.run_until(Instant::from_secs(1000)).unwrap();
     let counters = network.link_counters(links[0]).unwrap();
     let share = counters.lost.packets as f64 / counters.offered.packets as f64;
@@ -215,7 +218,7 @@ fn jitter_has_its_moments() {
             let delay = at.as_nanos() % (100 * MILLI) - MILLI;
             seen.lock().unwrap().push(delay as f64 / MILLI as f64);
         };
-        network.tap_arrivals(links[0], Box::new(tap));
+        network.tap_arrivals(links[0], tap);
         network.run_until(Instant::from_secs(10_001)).unwrap();
         let delays = delays.lock().unwrap();
         assert_eq!(delays.len(), 100_000);

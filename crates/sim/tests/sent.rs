@@ -7,8 +7,8 @@ use transom_sim::Draw;
 use transom_sim::link::{LinkConfig, Traffic};
 use transom_sim::network::{HostConfig, LinkId, Network, Topology};
 use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, OnOff, Pattern, Schedule, Sink,
-    Transfers, requests,
+    Amount, Application, Exchange, FlowId, Pattern, Schedule, bulk, datagram_sink, on_off,
+    requests, sink, transfers,
 };
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
@@ -30,7 +30,8 @@ fn network(path: &str, ends: impl FnOnce(SocketAddrV4) -> Ends) -> (Network, Lin
     let client = topology.host(classic());
     let server = topology.host(classic());
     let there: LinkConfig = path.parse().unwrap();
-    let back = LinkConfig { loss: Default::default(), ..there.clone() };
+    let mut back = there.clone();
+    back.loss = Default::default();
     let (there, _) = topology.join(client, server, there, back);
     let (at_client, at_server) = ends(SocketAddrV4::new(topology.address(server).unwrap(), PORT));
     topology.run(server, Instant::ZERO, at_server).unwrap();
@@ -63,7 +64,7 @@ fn count_repeated(network: &mut Network, link: LinkId) -> Arc<Mutex<u64>> {
             *next = end;
         }
     };
-    network.tap(link, Box::new(tap));
+    network.tap(link, tap);
     repeated
 }
 
@@ -76,23 +77,21 @@ fn check(name: &str, (mut network, link): (Network, LinkId), seconds: u64) -> (T
         let sent = network.flows().first().map(|flow| flow.sent).unwrap_or_default();
         let offered = network.link_counters(link).unwrap().offered;
         assert_eq!(sent.packets, offered, "{name} at {tenth}");
-        assert_eq!(sent.counters.retransmissions, *repeated.lock().unwrap(), "{name} at {tenth}");
+        assert_eq!(sent.retransmissions, *repeated.lock().unwrap(), "{name} at {tenth}");
     }
     let sent = network.flows()[0].sent;
-    (sent.packets, sent.counters.retransmissions, sent.counters.timeouts)
+    (sent.packets, sent.retransmissions, sent.timeouts)
 }
 
-fn bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
-    move |remote| {
-        (Box::new(Bulk::new(FLOW, remote.into(), amount)), Box::new(Sink::new(FLOW, PORT)))
-    }
+fn one_bulk(amount: Amount) -> impl FnOnce(SocketAddrV4) -> Ends {
+    move |remote| (bulk(FLOW, remote.into(), amount), sink(FLOW, PORT))
 }
 
 const PATH: &str = "rate=10Mbit/s, delay=10ms, queue=30 packets";
 
 #[test]
 fn a_flow_that_never_ends() {
-    let (_, retransmissions, _) = check("bulk", network(PATH, bulk(Amount::Endless)), 20);
+    let (_, retransmissions, _) = check("bulk", network(PATH, one_bulk(Amount::Endless)), 20);
     assert!(retransmissions > 0);
 }
 
@@ -101,7 +100,7 @@ fn a_connection_that_its_application_has_closed() {
     // 3 MB are written long before they are sent.
     let lossy = format!("{PATH}, loss=2%");
     let amount = Amount::Bytes(3_000_000);
-    let (packets, retransmissions, _) = check("closed", network(&lossy, bulk(amount)), 60);
+    let (packets, retransmissions, _) = check("closed", network(&lossy, one_bulk(amount)), 60);
     assert!(packets.bytes > 3_000_000 && retransmissions > 10);
 }
 
@@ -111,7 +110,7 @@ fn a_timeout_after_the_application_has_closed() {
     for (lost, times) in [("1", 1), ("1-2", 2), ("1-3", 3)] {
         let lossy = format!("{PATH}, loss=packets({lost})");
         let (_, retransmissions, timeouts) =
-            check("timeout", network(&lossy, bulk(Amount::Bytes(1000))), 30);
+            check("timeout", network(&lossy, one_bulk(Amount::Bytes(1000))), 30);
         assert_eq!((retransmissions, timeouts), (times, times));
     }
 }
@@ -120,14 +119,14 @@ fn a_timeout_after_the_application_has_closed() {
 fn a_connection_that_gives_up() {
     // After the handshake nothing gets through any more. Nobody looks until it is over and gone.
     let dead = format!("{PATH}, loss=packets(1-1000000)");
-    let (mut network, link) = network(&dead, bulk(Amount::Endless));
+    let (mut network, link) = network(&dead, one_bulk(Amount::Endless));
     let repeated = count_repeated(&mut network, link);
     network.run_until(Instant::from_secs(5000)).unwrap();
-    assert_eq!(network.packets_on_their_way(), 0);
+    assert_eq!(network.totals().on_their_way, 0);
     let flow = &network.flows()[0];
     let (node, id) = flow.sender.unwrap();
     assert!(network.stack(node).unwrap().connection(id).is_none());
-    let sent = flow.sent.counters;
+    let sent = flow.sent;
     assert_eq!(sent.retransmissions, *repeated.lock().unwrap());
     assert!(sent.retransmissions > 5 && sent.timeouts > 5, "{sent:?}");
     assert_eq!(flow.sent.packets, network.link_counters(link).unwrap().offered);
@@ -139,8 +138,8 @@ fn many_connections_one_after_the_other_and_at_once() {
     let lossy = format!("{PATH}, loss=1%");
     let transfers = network(&lossy, |remote| {
         let trace = Schedule::Trace(entries);
-        let transfers = Transfers::new(FLOW, remote.into(), trace, Instant::FAR_FUTURE);
-        (Box::new(transfers), Box::new(Sink::new(FLOW, PORT)))
+        let transfers = transfers(FLOW, remote.into(), trace, Instant::FAR_FUTURE);
+        (transfers, sink(FLOW, PORT))
     });
     let (packets, retransmissions, _) = check("transfers", transfers, 60);
     assert!(packets.bytes > 200 * 20_000 && retransmissions > 10, "{retransmissions}");
@@ -175,8 +174,8 @@ fn datagrams() {
     let rate = "1Mbit/s".parse().unwrap();
     let always = (Draw::Constant(1_000_000_000), Draw::Constant(0));
     let datagrams = network(PATH, |remote| {
-        let source = OnOff::new(FLOW, 5000, remote, rate, 972, always, Instant::from_secs(2));
-        (Box::new(source), Box::new(DatagramSink::new(FLOW, PORT)))
+        let source = on_off(FLOW, 5000, remote, rate, 972, always, Instant::from_secs(2));
+        (source, datagram_sink(FLOW, PORT))
     });
     let (packets, retransmissions, timeouts) = check("datagrams", datagrams, 3);
     // 1000 bytes every 8 ms.
@@ -197,9 +196,9 @@ fn flows_of_one_host_are_told_apart() {
         let path: LinkConfig = PATH.parse().unwrap();
         links.push(topology.join(router, receiver, path.clone(), path).0);
         let remote = (topology.address(receiver).unwrap(), PORT);
-        let bulk = Bulk::new(FlowId(flow), remote.into(), Amount::Bytes(100_000 << flow));
-        topology.run(sender, Instant::ZERO, Box::new(bulk)).unwrap();
-        topology.run(receiver, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT))).unwrap();
+        let bulk = bulk(FlowId(flow), remote.into(), Amount::Bytes(100_000 << flow));
+        topology.run(sender, Instant::ZERO, bulk).unwrap();
+        topology.run(receiver, Instant::ZERO, sink(FlowId(flow), PORT)).unwrap();
     }
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(30)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use transom_sim::network::{HostConfig, Topology};
-use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_sim::traffic::{Amount, FlowId, bulk, sink};
 use transom_tcp::compose::compose;
 use transom_tcp::time::Instant;
 
@@ -25,9 +25,9 @@ fn on(slow_start: &str, link: &str, bytes: u64) -> (u64, u64) {
     let there = link.parse().unwrap();
     let (link, _) = topology.join(client, server, there, "delay=10ms".parse().unwrap());
     let remote = (topology.address(server).unwrap(), 80).into();
-    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(bytes));
-    topology.run(client, Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
+    let bulk = bulk(FlowId(0), remote, Amount::Bytes(bytes));
+    topology.run(client, Instant::ZERO, bulk).unwrap();
+    topology.run(server, Instant::ZERO, sink(FlowId(0), 80)).unwrap();
     let mut network = topology.build().unwrap();
     let mut at = 0;
     while network.flows().first().is_none_or(|flow| flow.delivered < bytes) {
@@ -89,11 +89,11 @@ fn share(words: &str) -> u64 {
             topology.join(client, near, access(), access());
             topology.join(far, server, access(), access());
             let remote = (topology.address(server).unwrap(), 80).into();
-            let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
+            let bulk = bulk(FlowId(flow), remote, Amount::Endless);
             let start = Instant::from_secs(2 * u64::from(flow));
-            topology.run(client, start, Box::new(bulk)).unwrap();
-            let sink = Sink::new(FlowId(flow), 80);
-            topology.run(server, Instant::ZERO, Box::new(sink)).unwrap();
+            topology.run(client, start, bulk).unwrap();
+            let sink = sink(FlowId(flow), 80);
+            topology.run(server, Instant::ZERO, sink).unwrap();
         }
         let mut network = topology.build().unwrap();
         network.run_until(Instant::from_secs(25)).unwrap();

@@ -1,14 +1,14 @@
 //! Each kind of traffic over a path on which it can be worked out by hand what it must do.
 
 use std::net::SocketAddrV4;
+use transom_sim::Draw;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Network, NodeId, Topology};
 use transom_sim::traffic::{
-    Application, DatagramSink, Exchange, Flow, FlowId, Limited, OnOff, Pattern, Schedule, Sink,
-    Transfers, requests,
+    Application, Exchange, Flow, FlowId, Pattern, Schedule, datagram_sink, limited, on_off,
+    requests, sink, transfers,
 };
 use transom_sim::units::Rate;
-use transom_sim::{Draw, Shape};
 use transom_tcp::time::{Duration, Instant};
 
 const FLOW: FlowId = FlowId(0);
@@ -20,9 +20,9 @@ const PATH: &str = "rate=10Mbit/s, delay=20ms, queue=1000 packets";
 fn run(
     seconds: u64,
     client: impl FnOnce(SocketAddrV4) -> Box<dyn Application>,
-    server: impl Application + 'static,
+    server: Box<dyn Application>,
 ) -> Flow {
-    run_both(seconds, |remote| (client(remote), Box::new(server)))
+    run_both(seconds, |remote| (client(remote), server))
 }
 
 /// The same with both made at once.
@@ -40,7 +40,7 @@ fn run_both(
     topology.run(hosts[0], Instant::ZERO, client).unwrap();
     let mut network: Network = topology.build().unwrap();
     network.run_until(Instant::from_secs(seconds)).unwrap();
-    assert_eq!(network.undeliverable(), 0);
+    assert_eq!(network.totals().undeliverable, 0);
     network.flows()[0].clone()
 }
 
@@ -53,8 +53,8 @@ fn a_transfer_is_complete_when_its_last_byte_is_there() {
     let trace = Schedule::Trace(vec![(ms(0), 1000), (ms(500), 1000), (ms(501), 1)]);
     let flow = run(
         10,
-        |remote| Box::new(Transfers::new(FLOW, remote.into(), trace, Instant::FAR_FUTURE)),
-        Sink::new(FLOW, PORT),
+        |remote| transfers(FLOW, remote.into(), trace, Instant::FAR_FUTURE),
+        sink(FLOW, PORT),
     );
     assert_eq!(flow.delivered, 2001);
     // SYN and SYN-ACK of 60 bytes take 48 us each, the acknowledgement before the data (52 bytes) 41.6 us if it goes
@@ -128,17 +128,9 @@ fn datagrams_come_in_their_periods() {
         10,
         |remote| {
             let second = Draw::Constant(1_000_000_000);
-            Box::new(OnOff::new(
-                FLOW,
-                5000,
-                remote,
-                rate,
-                972,
-                (second, second),
-                Instant::from_secs(4),
-            ))
+            on_off(FLOW, 5000, remote, rate, 972, (second, second), Instant::from_secs(4))
         },
-        DatagramSink::new(FLOW, PORT),
+        datagram_sink(FLOW, PORT),
     );
     // 1000 bytes every 8 ms from 0 to 992 ms, and again from 2 s on.
     assert_eq!(flow.delivered, 250 * 972);
@@ -151,8 +143,8 @@ fn an_application_limits_its_stream() {
     let rate = Rate::from_bits_per_sec(800_000).unwrap();
     let flow = run(
         10,
-        |remote| Box::new(Limited::new(FLOW, remote.into(), rate, 1000, Instant::from_secs(5))),
-        Sink::new(FLOW, PORT),
+        |remote| limited(FLOW, remote.into(), rate, 1000, Instant::from_secs(5)),
+        sink(FLOW, PORT),
     );
     // 1000 bytes every 10 ms, the first after 10 ms and none at the end.
     assert_eq!(flow.delivered, 499_000);
@@ -162,15 +154,15 @@ fn an_application_limits_its_stream() {
 
 #[test]
 fn a_reader_of_the_web_waits_for_a_page_and_then_thinks() {
-    let shape = Shape::from_thousandths(1200).unwrap();
+    let shape = "1.2".parse().unwrap();
     let schedule = Schedule::Web {
         size: Draw::Pareto { scale: 10_000, shape, most: 500_000 },
         think: Draw::Pareto { scale: 100_000_000, shape, most: 10_000_000_000 },
     };
     let flow = run(
         60,
-        |remote| Box::new(Transfers::new(FLOW, remote.into(), schedule, Instant::from_secs(50))),
-        Sink::new(FLOW, PORT),
+        |remote| transfers(FLOW, remote.into(), schedule, Instant::from_secs(50)),
+        sink(FLOW, PORT),
     );
     let count = flow.completions.len() as u64;
     assert!(count > 20, "{count}");

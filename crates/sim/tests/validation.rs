@@ -3,7 +3,7 @@
 use transom_sim::link::LinkConfig;
 use transom_sim::measure::{jain_index, per_second};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_sim::traffic::{Amount, FlowId, bulk, sink};
 use transom_tcp::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -17,7 +17,11 @@ fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, V
     let mut topology = Topology::new(seed);
     let (left, right) = (topology.router(), topology.router());
     let parse = |text: &str| text.parse::<LinkConfig>().unwrap();
-    let without_loss = |text: &str| LinkConfig { loss: Default::default(), ..parse(text) };
+    let without_loss = |text: &str| {
+        let mut config = parse(text);
+        config.loss = Default::default();
+        config
+    };
     let (there, _) = topology.join(left, right, parse(bottleneck), without_loss(bottleneck));
     let mut clients = Vec::new();
     for (flow, access) in (0u32..).zip(access) {
@@ -26,9 +30,9 @@ fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, V
         topology.join(right, server, parse("delay=0ms"), parse("delay=0ms"));
         let remote = (topology.address(server).unwrap(), 80).into();
         let start = Instant::from_millis(100 * u64::from(flow));
-        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
-        topology.run(client, start, Box::new(bulk)).unwrap();
-        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), 80))).unwrap();
+        let bulk = bulk(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, bulk).unwrap();
+        topology.run(server, Instant::ZERO, sink(FlowId(flow), 80)).unwrap();
         clients.push(client);
     }
     (topology.build().unwrap(), there, clients)
@@ -122,7 +126,7 @@ fn a_discipline_keeps_the_queue_where_it_says() {
         let (mut sum, mut count) = (0u64, 0u64);
         for tick in 3_000..12_000u64 {
             network.run_until(Instant::from_millis(tick * 10)).unwrap();
-            sum += network.queued(link).unwrap().bytes;
+            sum += network.sample_link(link).unwrap().waiting.bytes;
             count += 1;
         }
         // Milliseconds at 20 Mbit/s.

@@ -52,9 +52,9 @@ impl Network {
         receivers.interfaces().add_route(right.name(), TRANSOMS.parse()?, None)?;
         let rate = rate.parse().map_err(|error| anyhow::anyhow!("{rate}: {error}"))?;
         let queue: Limit = queue.parse().map_err(|error| anyhow::anyhow!("{queue}: {error}"))?;
-        let link =
-            || LinkConfig { rate: Some(rate), delay, queue: queue.into(), ..LinkConfig::default() };
-        let config = PathConfig { egress: link(), ingress: link(), seed };
+        let mut link = LinkConfig::default();
+        (link.rate, link.delay, link.queue) = (Some(rate), delay, queue.into());
+        let config = PathConfig { egress: link.clone(), ingress: link, seed };
         let left = Emulated::new(left, &config).context("cannot emulate the path")?;
         thread::Builder::new().name("path".into()).spawn(move || carry(left, right))?;
         Ok(Network { senders, receivers })

@@ -18,7 +18,7 @@ use transom_device::{Device, Tapped, tcp_info};
 use transom_lab::{Emulated, PathConfig, PathMonitor};
 use transom_net::{Profile, Stack};
 use transom_report::QueueTrace;
-use transom_sim::link::{QueueEvent, QueueObserver};
+use transom_sim::link::{QueueEvent, QueueSample};
 use transom_tcp::{ConnectionState, Untold};
 
 const OURS: &str = "192.0.2.2";
@@ -102,9 +102,9 @@ fn open_tun() -> Result<(Namespace, Tun)> {
     Ok((namespace, tun))
 }
 
-fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> QueueObserver {
+fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> impl FnMut(QueueSample) + Send + use<> {
     let trace = Arc::clone(trace);
-    Box::new(move |sample| {
+    move |sample| {
         let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
         let point = (sample.at.as_secs_f64(), sample.length.bytes as f64);
         if sample.event == QueueEvent::Dropped {
@@ -112,7 +112,7 @@ fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> QueueObserver {
         } else {
             trace.lengths.push(point);
         }
-    })
+    }
 }
 
 fn assemble<D: Device + 'static>(

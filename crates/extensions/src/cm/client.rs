@@ -9,11 +9,12 @@ use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
 /// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when
 /// the retransmission timer expires.
 #[derive(Debug)]
-pub struct Client {
+pub(super) struct Client {
     manager: Manager,
     /// None: its peer's address.
     macroflow: Option<String>,
     weight: u32,
+    /// When it takes samples.
     poll: Poll,
     /// Since it is attached.
     membership: Option<Membership>,
@@ -22,13 +23,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub(super) fn new(manager: Manager, macroflow: Option<String>, weight: u32) -> Self {
-        Client { manager, macroflow, weight, poll: Poll::Round, membership: None, idle: true }
-    }
-
-    /// When it takes samples.
-    pub(crate) fn polling(self, poll: Poll) -> Self {
-        Client { poll, ..self }
+    pub(super) fn new(
+        manager: Manager,
+        macroflow: Option<String>,
+        weight: u32,
+        poll: Poll,
+    ) -> Self {
+        Client { manager, macroflow, weight, poll, membership: None, idle: true }
     }
 
     fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {

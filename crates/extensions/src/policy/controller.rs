@@ -3,24 +3,22 @@
 use super::observation::{Observer, Seen};
 use super::{Decider, Period};
 use transom_tcp::AckContext;
-use transom_tcp::congestion::{CongestionControl, Window, half};
+use transom_tcp::congestion::{CongestionControl, Controller, Window, half};
 use transom_tcp::time::Instant;
 
-/// A controller whose window a decider sets. After a loss it has half of the window, as RFC 5681 has it, until the next decision.
+/// A controller whose window `decider` sets. After a loss it has half of the window, as RFC 5681 has it, until the next decision.
+pub fn controller(period: Period, decider: Box<dyn Decider>) -> Controller {
+    let observer = Observer::default();
+    Controller::custom(Steered { period, decider, observer, lost: 0, reductions: 0 })
+}
+
 #[derive(Debug)]
-pub struct Steered {
+struct Steered {
     period: Period,
     decider: Box<dyn Decider>,
     observer: Observer,
     lost: u64,
     reductions: u64,
-}
-
-impl Steered {
-    /// One that decides by `decider`.
-    pub fn new(period: Period, decider: Box<dyn Decider>) -> Self {
-        Steered { period, decider, observer: Observer::default(), lost: 0, reductions: 0 }
-    }
 }
 
 impl CongestionControl for Steered {

@@ -56,26 +56,16 @@ pub enum NetworkError {
 
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Layer {
-    inputs: usize,
-    shift: u8,
-    /// Output by output.
-    weights: Vec<i16>,
-    biases: Vec<i32>,
-}
-
-/// A layer, for places that do the arithmetic themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LayerView<'a> {
+pub struct Layer {
     /// The number of inputs.
     pub inputs: usize,
     /// How far sums are shifted to the right.
     pub shift: u8,
     /// The weights, output by output.
-    pub weights: &'a [i16],
+    pub weights: Vec<i16>,
     /// A number that is added to each sum; as many as there are outputs.
-    pub biases: &'a [i32],
+    pub biases: Vec<i32>,
 }
 
 /// A policy.
@@ -158,12 +148,9 @@ impl Network {
         self.period
     }
 
-    /// Its layers, from the observation to the outputs.
-    pub fn layers(&self) -> impl Iterator<Item = LayerView<'_>> {
-        self.layers.iter().map(|layer| {
-            let Layer { inputs, shift, weights, biases } = layer;
-            LayerView { inputs: *inputs, shift: *shift, weights, biases }
-        })
+    /// Its layers, from the observation to the outputs, for places that do the arithmetic themselves.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// Its two outputs for an observation.

@@ -77,9 +77,9 @@ impl HostInterface {
         clock: Clock,
         lags: &mut Lags,
     ) -> io::Result<()> {
-        while let Some(departure) = network.take_departure(self.node) {
-            lags.record(departure.at, clock.now());
-            match self.tun.send(&TxPacket::whole(&departure.bytes)) {
+        while let Some((at, packet)) = network.take_departure(self.node) {
+            lags.record(at, clock.now());
+            match self.tun.send(&TxPacket::whole(&packet)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.lost += 1,
                 Err(error) if is_refusal(&error) => self.refused += 1,

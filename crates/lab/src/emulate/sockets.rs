@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use transom_device::{KernelTcpState, tcp_info};
 use transom_sim::network::NodeId;
-use transom_sim::traffic::{FlowId, Ledger, ReadResult, Sockets};
+use transom_sim::traffic::{FlowId, Io, Ledger, ReadResult, Sends};
 use transom_sim::{Rng, Streams};
 use transom_stack::ConnectionId;
 use transom_tcp::Signal;
@@ -317,44 +317,55 @@ fn ends(socket: &OwnedFd) -> Option<(SocketAddr, SocketAddr)> {
     Some((local.try_into().ok()?, remote.try_into().ok()?))
 }
 
-impl Sockets for KernelSockets {
+/// The sockets of a host, for one of its applications.
+pub(super) struct KernelIo<'a> {
+    pub(super) now: Instant,
+    pub(super) sockets: &'a mut KernelSockets,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) application: usize,
+}
+
+impl Io for KernelIo<'_> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
     fn node(&self) -> NodeId {
-        self.node
+        self.sockets.node
     }
 
-    fn rng(&mut self, application: usize) -> &mut Rng {
+    fn rng(&mut self) -> &mut Rng {
         // The last is nobody's, so that there always is one.
-        let last = self.streams.len() - 1;
-        &mut self.streams[application.min(last)]
+        let last = self.sockets.streams.len() - 1;
+        &mut self.sockets.streams[self.application.min(last)]
     }
 
-    fn call_at(&mut self, at: Instant, application: usize) {
-        self.timers.call_at(at, application);
+    fn ledger(&mut self) -> &mut Ledger {
+        self.ledger
     }
 
-    fn connect(
-        &mut self,
-        _now: Instant,
-        application: usize,
-        remote: SocketAddr,
-    ) -> Option<ConnectionId> {
-        self.begin(application, remote).ok().map(ConnectionId::from_u64)
+    fn call_at(&mut self, at: Instant) {
+        self.sockets.timers.call_at(at, self.application);
     }
 
-    fn listen(&mut self, application: usize, port: u16) -> bool {
-        self.start_listening(application, port).is_ok()
+    fn connect(&mut self, remote: SocketAddr) -> Option<ConnectionId> {
+        self.sockets.begin(self.application, remote).ok().map(ConnectionId::from_u64)
+    }
+
+    fn listen(&mut self, port: u16) -> bool {
+        self.sockets.start_listening(self.application, port).is_ok()
     }
 
     fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.connection(id).map(|one| one.local)
+        self.sockets.connection(id).map(|one| one.local)
     }
 
     fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.connection(id).map(|one| one.remote)
+        self.sockets.connection(id).map(|one| one.remote)
     }
 
-    fn write(&mut self, _now: Instant, id: ConnectionId, count: u64) -> u64 {
-        let Some(connection) = self.connection(id) else { return 0 };
+    fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
+        let Some(connection) = self.sockets.connection(id) else { return 0 };
         let mut written = 0;
         while written < count {
             let left = usize::try_from(count - written).unwrap_or(usize::MAX).min(CHUNK);
@@ -368,14 +379,15 @@ impl Sockets for KernelSockets {
         written
     }
 
-    fn read(&mut self, _now: Instant, id: ConnectionId) -> ReadResult {
-        let Some(Entry::Connection(connection)) = self.entries.get(&id.as_u64()) else {
-            return ReadResult::NOTHING_MORE;
-        };
+    fn read(&mut self, id: ConnectionId) -> ReadResult {
         let mut taken = ReadResult::default();
+        let KernelSockets { entries, scratch, .. } = &mut *self.sockets;
+        let Some(Entry::Connection(connection)) = entries.get(&id.as_u64()) else {
+            return ReadResult { over: true, ..taken };
+        };
         loop {
-            self.scratch.clear();
-            let room = spare_capacity(&mut self.scratch);
+            scratch.clear();
+            let room = spare_capacity(scratch);
             match rustix::net::recv(&connection.socket, room, RecvFlags::empty()) {
                 Ok((0, _)) => return ReadResult { over: true, ..taken },
                 Ok((some, _)) => taken.bytes += some as u64,
@@ -386,40 +398,41 @@ impl Sockets for KernelSockets {
         }
     }
 
-    fn shutdown(&mut self, _now: Instant, id: ConnectionId) {
-        if let Some(connection) = self.connection(id) {
+    fn shutdown(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.sockets.connection(id) {
             let _ = rustix::net::shutdown(&connection.socket, Shutdown::Write);
         }
     }
 
-    fn close(&mut self, _now: Instant, _: &mut Ledger, id: ConnectionId) {
-        let Some(Entry::Connection(connection)) = self.entries.get_mut(&id.as_u64()) else {
+    fn close(&mut self, id: ConnectionId) {
+        let number = id.as_u64();
+        let Some(Entry::Connection(connection)) = self.sockets.entries.get_mut(&number) else {
             return;
         };
         connection.released = true;
         if rustix::net::shutdown(&connection.socket, Shutdown::Both).is_err() {
             // It was not connected, or not any more.
-            self.forget(id.as_u64());
+            self.sockets.forget(number);
         } else {
-            self.reap(id.as_u64());
+            self.sockets.reap(number);
         }
     }
 
-    fn follow(&mut self, _: &mut Ledger, id: ConnectionId, flow: FlowId) {
-        if let Some(Entry::Connection(connection)) = self.entries.get_mut(&id.as_u64()) {
+    fn follow(&mut self, id: ConnectionId, flow: FlowId) {
+        let KernelSockets { entries, followed, .. } = &mut *self.sockets;
+        if let Some(Entry::Connection(connection)) = entries.get_mut(&id.as_u64()) {
             connection.flow = Some(flow);
-            self.followed.begins(flow, id.as_u64(), Arc::downgrade(&connection.socket));
+            followed.begins(flow, id.as_u64(), Arc::downgrade(&connection.socket));
         }
     }
 
     // The packets of flows are counted where they enter the network; which they are was said when it was built.
 
-    fn sends_to(&mut self, _: SocketAddr, _: FlowId) {}
+    fn sends(&mut self, _: FlowId, _: Sends) {}
 
-    fn sends_from(&mut self, _: u16, _: FlowId) {}
-
-    fn bind(&mut self, application: usize, port: u16) -> bool {
-        match self.datagrams(port) {
+    fn bind(&mut self, port: u16) -> bool {
+        let application = self.application;
+        match self.sockets.datagrams(port) {
             Ok(Entry::Datagrams { application: owner, .. }) => {
                 *owner.get_or_insert(application) == application
             }
@@ -428,7 +441,7 @@ impl Sockets for KernelSockets {
     }
 
     fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
-        if let Ok(Entry::Datagrams { socket, .. }) = self.datagrams(port) {
+        if let Ok(Entry::Datagrams { socket, .. }) = self.sockets.datagrams(port) {
             let bytes = ZEROS.get(..payload.into()).unwrap_or_default();
             // Datagrams that the kernel does not take are lost.
             let _ = rustix::net::sendto(socket, bytes, SendFlags::empty(), &remote);

@@ -24,7 +24,7 @@ use transom_tcp::time::{Duration, Instant};
 use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::{Followed, Totals};
-use super::sockets::{AppEvent, KernelSockets};
+use super::sockets::{AppEvent, KernelIo, KernelSockets};
 use super::{EmulateError, system};
 use crate::lock;
 use crate::run::build::Outside;
@@ -237,11 +237,11 @@ impl Work {
         &mut self,
         now: Instant,
         index: usize,
-        call: impl FnOnce(&mut dyn Application, &mut Io<'_>),
+        call: impl FnOnce(&mut dyn Application, &mut dyn Io),
     ) {
         if let Some(Some(application)) = self.applications.get_mut(index) {
-            let mut io = Io::new(now, &mut self.sockets, &mut self.ledger, index);
-            call(application.as_mut(), &mut io);
+            let (sockets, ledger) = (&mut self.sockets, &mut self.ledger);
+            call(application.as_mut(), &mut KernelIo { now, sockets, ledger, application: index });
         }
     }
 

@@ -132,9 +132,9 @@ fn the_rate_spaces_packets_and_the_queue_is_watched() {
         .unwrap()
         .with_clock(move || Instant::from_micros(clock.0.load(Ordering::SeqCst)))
         .observe_queues([
-            Box::new(move |sample| {
+            Box::new(move |sample: QueueSample| {
                 seen.lock().unwrap().push((sample.at.as_micros(), sample.length.packets));
-            }),
+            }) as Box<dyn FnMut(QueueSample) + Send>,
             Box::new(|_| ()),
         ]);
     let packet = tcp_packet(960, false);

@@ -48,17 +48,14 @@ pub fn decisions(
     let hosts = std::mem::take(&mut built.logged);
     for (_, node) in &hosts {
         let (node, collected) = (*node, collected.clone());
-        built.network.watch_log(
-            node,
-            Box::new(move |record| {
-                let Ok((record, _)) = Record::decode(record) else { return };
-                // Who a connection or a layer is was said earlier.
-                let names = matches!(record.what, What::Opened { .. } | What::Layer { .. });
-                if names || (from..=to).contains(&record.at) {
-                    lock(&collected).push((node, record));
-                }
-            }),
-        );
+        built.network.watch_log(node, move |record| {
+            let Ok((record, _)) = Record::decode(record) else { return };
+            // Who a connection or a layer is was said earlier.
+            let names = matches!(record.what, What::Opened { .. } | What::Layer { .. });
+            if names || (from..=to).contains(&record.at) {
+                lock(&collected).push((node, record));
+            }
+        });
     }
     for slice in 1..=SLICES {
         let nanos = u128::from(to.as_nanos()) * u128::from(slice) / u128::from(SLICES);

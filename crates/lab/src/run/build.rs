@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
+use transom_extensions::Companion;
 use transom_extensions::cm::Manager;
-use transom_extensions::companion::Companion;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Echo, Exchange, FlowId, Limited, OnOff, Pattern,
-    Pings, Schedule, Sink, Transfers, requests,
+    Amount, Application, Exchange, FlowId, Pattern, Schedule, Sends, bulk, datagram_sink, echo,
+    limited, on_off, pings, requests, sink, transfers,
 };
 use transom_sim::{Draw, Streams};
 use transom_tcp::Profile;
@@ -164,10 +164,7 @@ pub(crate) fn build(
     let Applications { outside, senders, programs } = applications;
     let mut network = topology.build()?;
     for (flow, node, sends) in &senders {
-        match sends {
-            Sends::To(remote) => network.count_to(*node, (*remote).into(), *flow),
-            Sends::From(port) => network.count_from(*node, *port, *flow),
-        }
+        network.count(*node, *sends, *flow);
     }
     // Of programs it is not known yet which end sends.
     let known = |flow: &FlowId| programs.iter().all(|plan: &Programs| plan.flow != *flow);
@@ -182,14 +179,6 @@ struct Applications {
     outside: Vec<Outside>,
     senders: Vec<(FlowId, NodeId, Sends)>,
     programs: Vec<Programs>,
-}
-
-/// Which packets of a host are a flow's.
-enum Sends {
-    /// Those to the receiver's address and port.
-    To(SocketAddrV4),
-    /// Those from the sender's port.
-    From(u16),
 }
 
 impl Applications {
@@ -260,7 +249,7 @@ fn add(
     let mut at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
     let sends_data = if flow.traffic.answers() { &mut at_receiver } else { &mut at_sender };
     if let Some(companion) = companions.get(&flow.name) {
-        Arc::make_mut(sends_data).extensions.push(companion::publisher(companion));
+        Arc::make_mut(sends_data).extensions.push(companion.publisher());
     }
     change(&flow.name, Arc::make_mut(sends_data));
     // What a change makes of a profile is the caller's, and may not work together.
@@ -268,12 +257,11 @@ fn add(
     let remote = SocketAddrV4::new(topology.address(receiver)?, port);
     let stop = flow.stop.map(|stop| Instant::ZERO + stop.0);
     let end = stop.unwrap_or(Instant::FAR_FUTURE);
-    let sink = || -> Box<dyn Application> { Box::new(Sink::new(number, port)) };
-    let bulk =
-        |amount| -> Box<dyn Application> { Box::new(Bulk::new(number, remote.into(), amount)) };
+    let sink = || sink(number, port);
+    let bulk = |amount| bulk(number, remote.into(), amount);
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
         Traffic::Program(commands) => {
-            applications.count(number, from, Sends::To(remote));
+            applications.count(number, from, Sends::To(remote.into()));
             applications.count(number, to, Sends::From(port));
             applications.programs.push(Programs {
                 flow: number,
@@ -290,8 +278,8 @@ fn add(
         Traffic::Bulk(_) => (bulk(stop.map_or(Amount::Endless, Amount::Until)), sink()),
         Traffic::Transfer(transfer) => (bulk(Amount::Bytes(transfer.size.0)), sink()),
         Traffic::AppLimited(stream) => {
-            let limited = Limited::new(number, remote.into(), stream.rate, stream.write.0, end);
-            (Box::new(limited), sink())
+            let limited = limited(number, remote.into(), stream.rate, stream.write.0, end);
+            (limited, sink())
         }
         Traffic::Trace(trace) => {
             let path = directory.join(&trace.file);
@@ -299,21 +287,21 @@ fn add(
             if trace.sha256.as_ref().is_some_and(|wanted| *wanted != sum) {
                 return Err(TraceError::Changed { path, sum }.into());
             }
-            let transfers = Transfers::new(number, remote.into(), Schedule::Trace(entries), end);
-            (Box::new(transfers), sink())
+            let transfers = transfers(number, remote.into(), Schedule::Trace(entries), end);
+            (transfers, sink())
         }
         Traffic::OnOffUdp(udp) => {
             let periods = (time(&udp.on), time(&udp.off));
             // The scenario bounds a payload by what a datagram can have.
             let payload = u16::try_from(udp.payload.0).unwrap_or(u16::MAX);
-            let source = OnOff::new(number, DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
-            (Box::new(source), Box::new(DatagramSink::new(number, port)))
+            let source = on_off(number, DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
+            (source, datagram_sink(number, port))
         }
         Traffic::Ping(ping) if ping.protocol == PingProtocol::Udp => {
             let ours = SocketAddrV4::new(topology.address(from.node)?, echo_port);
             let size = u16::try_from(ping.size.0).unwrap_or(u16::MAX);
-            let client = Pings::new(number, echo_port, remote, size, ping.interval.0, end);
-            (Box::new(client), Box::new(Echo::new(port, ours)))
+            let client = pings(number, echo_port, remote, size, ping.interval.0, end);
+            (client, echo(port, ours))
         }
         Traffic::Ping(ping) => {
             let exchange = Exchange {
@@ -329,7 +317,7 @@ fn add(
             let path = companions.get(&companion.beside).cloned().unwrap_or_default();
             let payload = u16::try_from(companion.payload.0).unwrap_or(u16::MAX);
             let source = Datagrams::new(number, &path, DATAGRAM_PORT, remote, payload, end);
-            (Box::new(source), Box::new(DatagramSink::new(number, port)))
+            (Box::new(source), datagram_sink(number, port))
         }
         Traffic::RequestResponse(asked) => {
             let exchange = Exchange {
@@ -353,7 +341,7 @@ fn add(
     };
     match flow.traffic.answers() {
         true => applications.count(number, to, Sends::From(port)),
-        false => applications.count(number, from, Sends::To(remote)),
+        false => applications.count(number, from, Sends::To(remote.into())),
     }
     let of_tcp = |profile| flow.traffic.is_tcp().then_some(profile);
     match applications.at(to) {

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use transom_device::{Capture, Direction, InterfaceId};
-use transom_sim::network::Tap;
+use transom_tcp::time::Instant;
 
 /// A capture of one interface, with both directions.
 type Writing = (Capture<BufWriter<File>>, InterfaceId);
@@ -60,13 +60,16 @@ pub(super) fn file_names(scenario: &Resolved) -> impl Iterator<Item = String> {
     links.flat_map(|link| [&link.from, &link.to].map(|node| file_name(&link.name, node)))
 }
 
-fn tap(file: &Shared<Writing>, direction: Direction) -> Tap {
+fn tap(
+    file: &Shared<Writing>,
+    direction: Direction,
+) -> impl FnMut(Instant, &[u8], Option<&str>) + Send + use<> {
     let file = file.clone();
-    Box::new(move |at, packet, comment| {
+    move |at, packet, comment| {
         lock(&file).write(|(capture, interface)| {
             capture.write(*interface, at, direction, &[packet], comment)
         });
-    })
+    }
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use crate::scenario::{Name, Resolved, Traffic};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
-use transom_extensions::companion::{Allowance, Companion};
-use transom_sim::traffic::{Application, Bond, FlowId, Io};
+use transom_extensions::{Allowance, Companion};
+use transom_sim::traffic::{Application, Bond, FlowId, Io, Sends};
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::{Duration, Instant};
 
 /// The rate may change with each acknowledgement, so nobody sleeps for longer.
@@ -19,12 +18,6 @@ pub(super) fn companions(scenario: &Resolved) -> BTreeMap<Name, Companion> {
         _ => None,
     });
     beside.map(|name| (name, Companion::default())).collect()
-}
-
-/// The extension that publishes a connection's rate for its companions.
-pub(super) fn publisher(companion: &Companion) -> ExtensionChoice {
-    let companion = companion.clone();
-    ExtensionChoice::new("companion", move || Box::new(companion.publisher()))
 }
 
 /// Has datagrams to send all the time.
@@ -55,14 +48,14 @@ impl Datagrams {
 }
 
 impl Application for Datagrams {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if now >= self.stop {
             return;
         }
         if !self.begun {
             self.begun = true;
-            io.sends_to(self.flow, self.remote.into());
+            io.sends(self.flow, Sends::To(self.remote.into()));
         }
         if self.allowance.may_send(now) {
             io.send_datagram(self.port, self.remote, self.payload);

@@ -26,7 +26,7 @@ pub(super) fn begin(
         let complete = |mut file: BufWriter<File>| file.flush();
         let file = files.create(directory, &file_name(&name), begin, complete)?;
         let reader = move |record: &Encoded| lock(&file).write(|file| file.write_all(record));
-        built.network.watch_log(node, Box::new(reader));
+        built.network.watch_log(node, reader);
     }
     Ok(())
 }

@@ -290,13 +290,13 @@ fn queue_delay(
     lane: Lane,
     span: Span,
 ) -> Vec<f64> {
-    let Some(delay) = QueueDelay::of_lane(span.of_link(link), lane) else { return Vec::new() };
+    let Some(delay) = QueueDelay::between(span.of_link(link), lane) else { return Vec::new() };
     let percentile = |percent| delay.percentile(percent).as_nanos() as f64;
     vec![match statistic {
         // A scenario that asks for anything else of many values is refused when it is read.
         None | Some(Statistic::Each | Statistic::Sum | Statistic::Mean) => delay.mean(),
-        Some(Statistic::Min) => delay.min().as_nanos() as f64,
-        Some(Statistic::Max) => delay.max().as_nanos() as f64,
+        Some(Statistic::Min) => percentile(0.0),
+        Some(Statistic::Max) => percentile(100.0),
         Some(Statistic::Deviation) => delay.deviation(),
         Some(Statistic::P50) => percentile(50.0),
         Some(Statistic::P90) => percentile(90.0),

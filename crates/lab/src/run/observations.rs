@@ -64,14 +64,15 @@ impl Observations {
         let ways = scenario.links.iter().flat_map(|link| {
             [(&link.name, false, link.there.rate), (&link.name, true, link.back.rate)]
         });
-        let links = ways.zip(recorder.links()).map(|((name, back, rate), series)| {
-            LinkObservations { name: name.clone(), back, rate, samples: series.samples.clone() }
+        let links = ways.zip(recorder.links()).map(|((name, back, rate), (_, samples))| {
+            LinkObservations { name: name.clone(), back, rate, samples: samples.clone() }
         });
+        let totals = built.network.totals();
         Observations {
             flows: flows.collect(),
             links: links.collect(),
-            packets: built.network.packets(),
-            events: Some(built.network.events()),
+            packets: totals.packets,
+            events: Some(totals.events),
             lost: Vec::new(),
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn missing(quantity: &Quantity, links: &[Link]) -> Option<String> {
         Direction::There => (&link.there, "there"),
         Direction::Back => (&link.back, "back"),
     };
-    match &config.window.0 {
+    match &config.window {
         None => Some(format!("`{}` has no window control on the way {way}", link.name)),
         Some(policy) => {
             let without =
@@ -50,7 +50,7 @@ pub(super) fn leave_out(
     links: &[Link],
     open: &mut Open,
 ) {
-    let controlled = |link: &Link| !link.there.window.is_none() || !link.back.window.is_none();
+    let controlled = |link: &Link| link.there.window.is_some() || link.back.window.is_some();
     if links.iter().any(controlled) {
         return;
     }

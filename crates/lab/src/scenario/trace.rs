@@ -163,15 +163,15 @@ impl Files {
             let text = LinkConfigError::TwoRates.to_string();
             problems.add(place("rate-trace"), Problem::Conflict(text));
         }
-        if !trace.needs_file() {
+        let Some(file) = trace.unread() else {
             if rate_trace_sha256.is_some() {
                 let text = "steps of a rate are in no file".into();
                 problems.add(place("rate-trace-sha256"), Problem::Conflict(text));
             }
             return;
-        }
+        };
         let places = (place("rate-trace"), place("rate-trace-sha256"));
-        self.sum(Kind::Rate, trace.text(), rate_trace_sha256, places, problems);
+        self.sum(Kind::Rate, file, rate_trace_sha256, places, problems);
     }
 
     /// Reads a file, and compares its sum with the expected one or stores it.
@@ -188,7 +188,7 @@ impl Files {
             let path = directory.join(file);
             let sum = match kind {
                 Kind::Sizes => read_trace(&path).map(|(_, sum)| sum),
-                Kind::Rate => read_rate_trace(&path).map(|(_, sum)| sum),
+                Kind::Rate => read_rate_trace(file, &path).map(|(_, sum)| sum),
             };
             sum.map_err(|error| error.to_string())
         });

@@ -398,10 +398,8 @@ impl CmServer {
     }
 
     fn list(&self, now: Instant) -> Vec<Macroflow> {
-        let names = self.manager.macroflows().into_iter();
         let described =
-            names.filter_map(|name| {
-                let known = self.manager.macroflow(&name, now)?;
+            self.manager.macroflows(now).into_iter().map(|(name, known)| {
                 let tcp = self.attachments.values();
                 let tcp = tcp
                     .filter(|one| one.macroflow() == Some(name.as_str()))
@@ -414,7 +412,7 @@ impl CmServer {
                 let flows = tcp.chain(udp).collect();
                 let rtt = known.rtt.map(|rtt| rtt.srtt.as_nanos());
                 let (window, outstanding) = (known.window, known.outstanding);
-                Some(Macroflow { name, window, outstanding, rtt, flows })
+                Macroflow { name, window, outstanding, rtt, flows }
             });
         described.collect()
     }

@@ -55,11 +55,11 @@ impl<'a> Seen<'a> {
         let ways = scenario.links.iter().flat_map(|link| {
             [(&link.name, false, link.there.rate), (&link.name, true, link.back.rate)]
         });
-        let links = ways.zip(recorder.links()).map(|((name, back, rate), series)| SeenLink {
+        let links = ways.zip(recorder.links()).map(|((name, back, rate), (_, samples))| SeenLink {
             name,
             back,
             rate,
-            samples: &series.samples,
+            samples,
         });
         Seen { flows: flows.collect(), links: links.collect() }
     }

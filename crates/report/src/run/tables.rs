@@ -204,7 +204,7 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
             per_second(delivered, last.at.since(first.at)) * 100.0 / rate.bits_per_sec() as f64
         });
         let waiting: Vec<f64> = samples.iter().map(|one| one.waiting.packets as f64).collect();
-        let delay = QueueDelay::between(samples);
+        let delay = QueueDelay::between(samples, Lane::All);
         let delay = |value: fn(&QueueDelay) -> f64| cell(delay.as_ref().map(value));
         let share = (offered > 0).then(|| dropped as f64 * 100.0 / offered as f64);
         let mut cells = vec![
@@ -228,7 +228,7 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
         if dual {
             cells.push(grouped(grown(|one| one.counters.low_dequeued)).into());
             for lane in [Lane::LowLatency, Lane::Classic] {
-                let delay = QueueDelay::of_lane(samples, lane);
+                let delay = QueueDelay::between(samples, lane);
                 cells.push(cell(delay.map(|delay| millis(delay.percentile(99.0)))));
             }
         }

@@ -7,14 +7,14 @@ use core::str::FromStr;
 
 use transom_wire::ip::Ecn;
 
-use super::text::SyntaxError;
+use super::LinkConfigError;
 use crate::units::serde_as_text;
 
 /// Which codepoints become Not-ECT.
 ///
 /// Written "none", "ect0", "ect1", "ect" (both), "ce" or "all", or several joined by plus signs: "ect1 + ce".
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Bleach {
+pub(crate) struct Bleach {
     /// A bit for each codepoint, at the place that its value gives.
     cleared: u8,
 }
@@ -36,32 +36,32 @@ const fn of(ecn: Ecn) -> u8 {
 
 impl Bleach {
     /// Whether all codepoints stay.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.cleared == 0
     }
 
     /// The codepoint that leaves the device with a packet that came with `ecn`.
-    pub fn apply(self, ecn: Ecn) -> Ecn {
+    pub(crate) fn apply(self, ecn: Ecn) -> Ecn {
         if self.cleared & of(ecn) == 0 { ecn } else { Ecn::NotEct }
     }
 }
 
 impl FromStr for Bleach {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Bleach, SyntaxError> {
+    fn from_str(text: &str) -> Result<Bleach, LinkConfigError> {
         if text.trim() == NONE {
             return Ok(Bleach::default());
         }
         let mut bits = text.split('+').map(|word| {
             let known = WORDS.iter().find(|(known, _)| *known == word.trim());
-            known.map(|(_, bits)| bits).ok_or_else(|| SyntaxError::Form {
+            known.map(|(_, bits)| bits).ok_or_else(|| LinkConfigError::Form {
                 what: "set of ECN codepoints",
                 text: text.into(),
                 forms: "none, ect0, ect1, ect, ce or all, or several such as ect1 + ce",
             })
         });
-        let cleared = bits.try_fold(0, |all, bits| Ok::<u8, SyntaxError>(all | bits?))?;
+        let cleared = bits.try_fold(0, |all, bits| Ok::<u8, LinkConfigError>(all | bits?))?;
         Ok(Bleach { cleared })
     }
 }

@@ -6,21 +6,24 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
-use super::text::{SyntaxError, list};
-use super::{
-    Bleach, Corrupt, Jitter, JitterOrder, Loss, Opportunities, Policer, RateTrace, Reorder,
-};
-use super::{QueueConfig, WindowConfig};
+use super::bleach::Bleach;
+use super::corruption::Corrupt;
+use super::jitter::{Jitter, JitterOrder};
+use super::policer::Policer;
+use super::rate_trace::Opportunities;
+use super::reorder::Reorder;
+use super::text::list;
+use super::{LinkConfigError, Loss, QueueConfig, RateTrace, window_text};
 use crate::random::Rng;
-use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
-use transom_router::window::ControlConfigError;
+use crate::units::{Probability, Rate, duration_text, parse_duration, probability_text};
+use transom_router::window::{ControlConfigError, PolicyConfig};
 
 /// The parameters of one direction of a path. The default is a perfect link: no rate limit, no delay, no
 /// damage.
 ///
 /// In a configuration file each is a text, in kebab case (`rate = "10Mbit/s"`); what is left out has its
 /// default, and an unknown name is an error. On the command line it is a list: "rate=10Mbit/s,
-/// delay=20ms, queue=100 packets, loss=0.5%".
+/// delay=20ms, queue=100 packets, loss=0.5%". A program sets what is no field here as text, with [`set`](Self::set).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkConfig {
@@ -35,12 +38,12 @@ pub struct LinkConfig {
     pub rate_trace_sha256: Option<String>,
     /// Drops what is beyond a rate, before the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub policer: Option<Policer>,
+    pub(crate) policer: Option<Policer>,
     /// The queue before the serialiser, without the packet being transmitted.
     pub queue: QueueConfig,
     /// How the windows in acknowledgements that come back past the queue are rewritten for its sake.
-    #[serde(skip_serializing_if = "WindowConfig::is_none")]
-    pub window: WindowConfig,
+    #[serde(with = "window_text", skip_serializing_if = "Option::is_none")]
+    pub window: Option<PolicyConfig>,
     /// Propagation delay, from the last bit sent to the last bit received.
     #[serde(with = "duration_text")]
     pub delay: Duration,
@@ -50,21 +53,21 @@ pub struct LinkConfig {
     pub delay_spread: Duration,
     /// Extra delay for each packet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
+    pub(crate) jitter: Option<Jitter>,
     /// Whether jitter may reorder.
-    pub jitter_order: JitterOrder,
+    pub(crate) jitter_order: JitterOrder,
     /// Which packets are lost.
     pub loss: Loss,
     /// The probability that a packet is delivered twice.
     #[serde(with = "probability_text")]
-    pub duplicate: Probability,
+    pub(crate) duplicate: Probability,
     /// Which ECN codepoints are cleared, after the queue.
     #[serde(skip_serializing_if = "Bleach::is_none")]
-    pub bleach: Bleach,
+    pub(crate) bleach: Bleach,
     /// Which packets are damaged.
-    pub corrupt: Corrupt,
+    pub(crate) corrupt: Corrupt,
     /// Which packets are held back.
-    pub reorder: Reorder,
+    pub(crate) reorder: Reorder,
     /// The largest packet in bytes; without it, any size passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<NonZeroU32>,
@@ -75,41 +78,6 @@ fn is_none(spread: &Duration) -> bool {
     spread.is_zero()
 }
 
-/// Why a text is not a link configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LinkConfigError {
-    /// An item is not of the form `name=value`.
-    #[error("`{0}` is not a link option: write NAME=VALUE, such as delay=20ms")]
-    NotAnOption(String),
-    /// There is no option of this name.
-    #[error(
-        "there is no link option `{0}`: the options are rate, rate-trace, policer, queue, window, delay, delay-spread, jitter, jitter-order, loss, \
-         duplicate, bleach, corrupt, reorder, mtu"
-    )]
-    UnknownOption(String),
-    /// An option was given more than once.
-    #[error("the link option `{0}` is given twice")]
-    Twice(String),
-    /// The window policy does not fit the link.
-    #[error(transparent)]
-    Window(Box<ControlConfigError>),
-    /// The rate is constant and follows a trace.
-    #[error("a link has either a `rate` or a `rate-trace`")]
-    TwoRates,
-    /// The file of the rate trace has not been read.
-    #[error("the rate trace {0} has not been read")]
-    UnreadTrace(String),
-    /// An option's value is wrong.
-    #[error("link option `{option}`: {error}")]
-    Value {
-        /// The option.
-        option: String,
-        /// The defect of its value.
-        error: SyntaxError,
-    },
-}
-
 impl LinkConfig {
     /// Sets one option by its name, as the command line and scenario sweeps do.
     ///
@@ -117,50 +85,48 @@ impl LinkConfig {
     /// [`LinkConfigError`] if there is no such option or the value is not one of its values; the
     /// configuration is then unchanged.
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
-        let outcome = match option {
-            "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
-            "rate-trace" => value.parse().map(|trace| self.rate_trace = Some(trace)),
-            "rate-trace-sha256" => {
-                self.rate_trace_sha256 = Some(value.into());
-                Ok(())
-            }
-            "policer" => value.parse().map(|policer| self.policer = Some(policer)),
-            "queue" => value.parse().map(|queue| self.queue = queue),
-            "window" => value.parse().map(|window| self.window = window),
-            "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
-            "delay-spread" => {
-                parse_duration(value).map(|spread| self.delay_spread = spread).map_err(from_unit)
-            }
-            "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
-            "jitter-order" => value.parse().map(|order| self.jitter_order = order),
-            "loss" => value.parse().map(|loss| self.loss = loss),
-            "duplicate" => {
-                value.parse().map(|duplicate| self.duplicate = duplicate).map_err(from_unit)
-            }
-            "bleach" => value.parse().map(|bleach| self.bleach = bleach),
-            "corrupt" => value.parse().map(|corrupt| self.corrupt = corrupt),
-            "reorder" => value.parse().map(|reorder| self.reorder = reorder),
-            "mtu" => parse_mtu(value).map(|mtu| self.mtu = Some(mtu)),
+        self.set_to(option, value).map_err(|error| match error {
+            LinkConfigError::UnknownOption(_) => error,
+            error => LinkConfigError::Value { option: option.into(), error: Box::new(error) },
+        })
+    }
+
+    fn set_to(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
+        match option {
+            "rate" => self.rate = Some(value.parse()?),
+            "rate-trace" => self.rate_trace = Some(value.parse()?),
+            "rate-trace-sha256" => self.rate_trace_sha256 = Some(value.into()),
+            "policer" => self.policer = Some(value.parse()?),
+            "queue" => self.queue = value.parse()?,
+            "window" => self.window = window_text::parse(value)?,
+            "delay" => self.delay = parse_duration(value)?,
+            "delay-spread" => self.delay_spread = parse_duration(value)?,
+            "jitter" => self.jitter = Some(value.parse()?),
+            "jitter-order" => self.jitter_order = value.parse()?,
+            "loss" => self.loss = value.parse()?,
+            "duplicate" => self.duplicate = value.parse()?,
+            "bleach" => self.bleach = value.parse()?,
+            "corrupt" => self.corrupt = value.parse()?,
+            "reorder" => self.reorder = value.parse()?,
+            "mtu" => self.mtu = Some(parse_mtu(value)?),
             _ => return Err(LinkConfigError::UnknownOption(option.into())),
-        };
-        outcome.map_err(|error| LinkConfigError::Value { option: option.into(), error })
+        }
+        Ok(())
     }
 
     /// Whether it can be made a link of.
     pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
-        self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
-        match &self.rate_trace {
+        self.check_window()?;
+        match self.rate_trace.as_ref().map(RateTrace::unread) {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
-            Some(trace) if trace.needs_file() => {
-                Err(LinkConfigError::UnreadTrace(trace.text().into()))
-            }
+            Some(Some(file)) => Err(LinkConfigError::UnreadTrace(file.into())),
             _ => Ok(()),
         }
     }
 
     /// Whether its window policy has what it needs, and fits its queue.
     fn check_window(&self) -> Result<(), ControlConfigError> {
-        let Some(policy) = self.window.0 else { return Ok(()) };
+        let Some(policy) = self.window else { return Ok(()) };
         policy.fits(self.queue.0.limit())?;
         // Without a rate nothing ever waits; a policy that needs one says so.
         let rate = self.mean_rate().map_or(0, Rate::bits_per_sec);
@@ -186,15 +152,11 @@ impl LinkConfig {
     }
 }
 
-fn from_unit(error: UnitError) -> SyntaxError {
-    SyntaxError::Unit(error)
-}
-
-fn parse_mtu(text: &str) -> Result<NonZeroU32, SyntaxError> {
+fn parse_mtu(text: &str) -> Result<NonZeroU32, LinkConfigError> {
     let number = text.trim();
     let number =
         number.strip_suffix("bytes").or_else(|| number.strip_suffix('B')).unwrap_or(number);
-    number.trim().parse().map_err(|_| SyntaxError::Form {
+    number.trim().parse().map_err(|_| LinkConfigError::Form {
         what: "MTU",
         text: text.into(),
         forms: "a number of bytes above zero, such as 1500",

@@ -6,7 +6,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::text::SyntaxError;
+use super::LinkConfigError;
 use crate::random::Rng;
 use crate::units::{Probability, serde_as_text};
 
@@ -15,7 +15,7 @@ const MAX_BITS: u32 = 64;
 
 /// How often packets are damaged, and how badly. Written "0.1%" (one bit) or "0.1% by 3 bits".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corrupt {
+pub(crate) struct Corrupt {
     /// The probability that a packet is damaged.
     pub(crate) probability: Probability,
     /// The bits flipped in a damaged packet, from 1 to 64.
@@ -81,9 +81,9 @@ fn below(state: &mut u64, bound: u64) -> u64 {
 }
 
 impl FromStr for Corrupt {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Corrupt, SyntaxError> {
+    fn from_str(text: &str) -> Result<Corrupt, LinkConfigError> {
         let Some((probability, bits)) = text.split_once(" by ") else {
             return Ok(Corrupt { probability: text.parse()?, bits: 1 });
         };
@@ -92,7 +92,7 @@ impl FromStr for Corrupt {
         let number = bits.strip_suffix("bits").or_else(|| bits.strip_suffix("bit")).unwrap_or(bits);
         match number.trim().parse() {
             Ok(bits @ 1..=MAX_BITS) => Ok(Corrupt { probability, bits }),
-            _ => Err(SyntaxError::Form {
+            _ => Err(LinkConfigError::Form {
                 what: "corruption",
                 text: text.into(),
                 forms: "PROBABILITY or PROBABILITY by N bits, N from 1 to 64",

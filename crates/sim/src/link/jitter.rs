@@ -9,7 +9,8 @@ use core::str::FromStr;
 
 use transom_tcp::time::Duration;
 
-use super::text::{SyntaxError, call};
+use super::LinkConfigError;
+use super::text::call;
 use crate::random::{Rng, Shape};
 use crate::units::{DurationText, parse_duration, serde_as_text};
 
@@ -19,7 +20,7 @@ use crate::units::{DurationText, parse_duration, serde_as_text};
 /// "pareto(1ms, 1.5)" or "pareto(1ms, 1.5, 200ms)" (scale, shape and the largest delay, to which greater
 /// draws are cut).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Jitter {
+pub(crate) enum Jitter {
     /// From `min` to `max`, both included.
     Uniform {
         /// The smallest extra delay.
@@ -48,7 +49,7 @@ pub enum Jitter {
 /// Whether jitter may reorder packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum JitterOrder {
+pub(crate) enum JitterOrder {
     /// No: a packet waits for the one before it, as behind a slow router.
     #[default]
     Keep,
@@ -57,13 +58,13 @@ pub enum JitterOrder {
 }
 
 impl FromStr for JitterOrder {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<JitterOrder, SyntaxError> {
+    fn from_str(text: &str) -> Result<JitterOrder, LinkConfigError> {
         match text.trim() {
             "keep" => Ok(JitterOrder::Keep),
             "free" => Ok(JitterOrder::Free),
-            _ => Err(SyntaxError::Form {
+            _ => Err(LinkConfigError::Form {
                 what: "jitter order",
                 text: text.into(),
                 forms: "keep or free",
@@ -95,12 +96,15 @@ const FORMS: &str = "uniform(MAX), uniform(MIN, MAX), normal(MEAN, DEVIATION) or
                      pareto(SCALE, SHAPE[, MAX])";
 
 impl FromStr for Jitter {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Jitter, SyntaxError> {
-        let malformed =
-            || SyntaxError::Form { what: "jitter distribution", text: text.into(), forms: FORMS };
-        let nonsense = |why| Err(SyntaxError::Nonsense { text: text.into(), why });
+    fn from_str(text: &str) -> Result<Jitter, LinkConfigError> {
+        let malformed = || LinkConfigError::Form {
+            what: "jitter distribution",
+            text: text.into(),
+            forms: FORMS,
+        };
+        let nonsense = |why| Err(LinkConfigError::Nonsense { text: text.into(), why });
         let (name, arguments) = call(text).ok_or_else(malformed)?;
         match (name, &arguments[..]) {
             ("uniform", [max]) => {

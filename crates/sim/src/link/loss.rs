@@ -11,7 +11,8 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-use super::text::{SyntaxError, call};
+use super::LinkConfigError;
+use super::text::call;
 use crate::random::Rng;
 use crate::units::{Probability, serde_as_text};
 
@@ -23,28 +24,30 @@ use crate::units::{Probability, serde_as_text};
 pub enum Loss {
     /// Each packet independently.
     Bernoulli(Probability),
-    /// In bursts.
-    GilbertElliott(GilbertElliott),
+    /// In bursts: the model of Gilbert and Elliott.
+    GilbertElliott {
+        /// The probability, after each packet in the good state, of going to the bad one: p.
+        good_to_bad: Probability,
+        /// The probability, after each packet in the bad state, of going back: r.
+        bad_to_good: Probability,
+        /// The probability of losing a packet in the bad state (1 − h in the papers).
+        bad_loss: Probability,
+        /// The probability of losing a packet in the good state (1 − k in the papers).
+        good_loss: Probability,
+    },
     /// The packets with these indices.
     Scripted(Vec<RangeInclusive<u64>>),
 }
 
-/// The parameters of the Gilbert–Elliott model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GilbertElliott {
-    /// The probability, after each packet in the good state, of going to the bad one: p.
-    pub(crate) good_to_bad: Probability,
-    /// The probability, after each packet in the bad state, of going back: r.
-    pub(crate) bad_to_good: Probability,
-    /// The probability of losing a packet in the bad state (1 − h in the papers).
-    pub(crate) bad_loss: Probability,
-    /// The probability of losing a packet in the good state (1 − k in the papers).
-    pub(crate) good_loss: Probability,
-}
-
 impl Default for Loss {
     fn default() -> Self {
-        Loss::Bernoulli(Probability::ZERO)
+        Probability::ZERO.into()
+    }
+}
+
+impl From<Probability> for Loss {
+    fn from(each: Probability) -> Self {
+        Loss::Bernoulli(each)
     }
 }
 
@@ -66,14 +69,11 @@ impl LossProcess {
     pub(crate) fn loses(&mut self, index: u64) -> bool {
         match &self.model {
             Loss::Bernoulli(probability) => self.rng.bernoulli(*probability),
-            Loss::GilbertElliott(model) => {
-                let (loss, change) = if self.bad {
-                    (model.bad_loss, model.bad_to_good)
-                } else {
-                    (model.good_loss, model.good_to_bad)
-                };
-                let lost = self.rng.bernoulli(loss);
-                self.bad ^= self.rng.bernoulli(change);
+            Loss::GilbertElliott { good_to_bad, bad_to_good, bad_loss, good_loss } => {
+                let (loss, change) =
+                    if self.bad { (bad_loss, bad_to_good) } else { (good_loss, good_to_bad) };
+                let lost = self.rng.bernoulli(*loss);
+                self.bad ^= self.rng.bernoulli(*change);
                 lost
             }
             Loss::Scripted(ranges) => ranges.iter().any(|range| range.contains(&index)),
@@ -85,11 +85,11 @@ const FORMS: &str = "a probability (0.5%), gilbert(GOOD-TO-BAD, BAD-TO-GOOD[, BA
                      or packets(3, 7, 20-29)";
 
 impl FromStr for Loss {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Loss, SyntaxError> {
+    fn from_str(text: &str) -> Result<Loss, LinkConfigError> {
         let malformed =
-            || SyntaxError::Form { what: "loss model", text: text.into(), forms: FORMS };
+            || LinkConfigError::Form { what: "loss model", text: text.into(), forms: FORMS };
         let Some((name, arguments)) = call(text) else {
             return match text.parse() {
                 Ok(probability) => Ok(Loss::Bernoulli(probability)),
@@ -111,10 +111,9 @@ impl FromStr for Loss {
                 };
                 if bad_to_good.is_zero() && !good_to_bad.is_zero() {
                     let why = "the link would never leave the bad state";
-                    return Err(SyntaxError::Nonsense { text: text.into(), why });
+                    return Err(LinkConfigError::Nonsense { text: text.into(), why });
                 }
-                let model = GilbertElliott { good_to_bad, bad_to_good, bad_loss, good_loss };
-                Ok(Loss::GilbertElliott(model))
+                Ok(Loss::GilbertElliott { good_to_bad, bad_to_good, bad_loss, good_loss })
             }
             "packets" => {
                 let range = |item: &str| {
@@ -135,12 +134,9 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Loss::Bernoulli(probability) => write!(f, "{probability}"),
-            Loss::GilbertElliott(GilbertElliott {
-                good_to_bad,
-                bad_to_good,
-                bad_loss,
-                good_loss,
-            }) => write!(f, "gilbert({good_to_bad}, {bad_to_good}, {bad_loss}, {good_loss})"),
+            Loss::GilbertElliott { good_to_bad, bad_to_good, bad_loss, good_loss } => {
+                write!(f, "gilbert({good_to_bad}, {bad_to_good}, {bad_loss}, {good_loss})")
+            }
             Loss::Scripted(ranges) => {
                 f.write_str("packets(")?;
                 for (i, range) in ranges.iter().enumerate() {

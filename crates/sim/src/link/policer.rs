@@ -8,13 +8,13 @@ use core::str::FromStr;
 
 use transom_tcp::time::Instant;
 
-use super::text::SyntaxError;
+use super::LinkConfigError;
 use crate::units::{Rate, serde_as_text};
 use transom_router::quantity::parse_size;
 
 /// The rate that passes, and how many bytes may pass at once after a silence. Written "20Mbit/s burst 50kB".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policer {
+pub(crate) struct Policer {
     /// The rate, of whole packets.
     pub(crate) rate: Rate,
     /// The capacity of the bucket, in bytes.
@@ -58,11 +58,11 @@ impl Bucket {
 }
 
 impl FromStr for Policer {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Policer, SyntaxError> {
+    fn from_str(text: &str) -> Result<Policer, LinkConfigError> {
         let Some((rate, burst)) = text.split_once(" burst ") else {
-            return Err(SyntaxError::Form {
+            return Err(LinkConfigError::Form {
                 what: "policer",
                 text: text.into(),
                 forms: "RATE burst SIZE, such as 20Mbit/s burst 50kB",
@@ -71,7 +71,7 @@ impl FromStr for Policer {
         let (rate, burst) = (rate.trim().parse()?, parse_size(burst.trim())?);
         if burst == 0 {
             let why = "a policer without a burst lets nothing pass";
-            return Err(SyntaxError::Nonsense { text: text.into(), why });
+            return Err(LinkConfigError::Nonsense { text: text.into(), why });
         }
         Ok(Policer { rate, burst })
     }

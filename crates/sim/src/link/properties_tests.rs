@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use transom_tcp::time::Duration;
 
-use super::reorder::Extra;
+use super::corruption::Corrupt;
+use super::jitter::Jitter;
+use super::rate_trace::Opportunities;
+use super::reorder::{Extra, Reorder};
 use super::*;
 use crate::random::Shape;
 use crate::units::{Limit, Probability, Rate};
@@ -42,12 +45,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
         probability().prop_map(Loss::Bernoulli),
         (probability(), probability(), probability(), probability()).prop_map(
             |(good_to_bad, bad_to_good, bad_loss, good_loss)| {
-                Loss::GilbertElliott(GilbertElliott {
-                    good_to_bad,
-                    bad_to_good,
-                    bad_loss,
-                    good_loss,
-                })
+                Loss::GilbertElliott { good_to_bad, bad_to_good, bad_loss, good_loss }
             }
         ),
         proptest::collection::vec((0..200u64, 0..10u64), 0..5).prop_map(|ranges| Loss::Scripted(
@@ -71,7 +69,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             rate_trace_sha256: None,
             policer: None,
             queue,
-            window: WindowConfig::default(),
+            window: None,
             delay,
             jitter,
             delay_spread: Duration::ZERO,
@@ -106,7 +104,8 @@ fn makes_sense(config: &LinkConfig) -> bool {
         Extra::Constant(_) => true,
     };
     let jitter = drawn(config.jitter) && extra;
-    let loss = !matches!(&config.loss, Loss::GilbertElliott(model) if model.bad_to_good.is_zero());
+    let loss =
+        !matches!(config.loss, Loss::GilbertElliott { bad_to_good, .. } if bad_to_good.is_zero());
     jitter && loss && !config.reorder.extra.is_none()
 }
 
@@ -126,7 +125,7 @@ proptest! {
         for (gap, len) in packets {
             now += Duration::from_nanos(gap);
             offered.count(len);
-            if matches!(link.send(now, len, len), Admission::Dropped(_)) {
+            if !matches!(link.send(now, len, len), Admission::Queued | Admission::Duplicated) {
                 refused.count(len);
             }
             while let Some(delivered) = link.deliver(now) {
@@ -251,7 +250,7 @@ proptest! {
         config in config().prop_filter("what makes no sense is not read back", makes_sense),
     ) {
         let written = serde_json::to_string(&config).unwrap();
-        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.text()));
+        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.to_string()));
         let config = LinkConfig { rate_trace: unread, ..config };
         prop_assert_eq!(serde_json::from_str::<LinkConfig>(&written).unwrap(), config);
     }

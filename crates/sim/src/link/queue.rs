@@ -37,7 +37,7 @@ pub enum QueueEvent {
 }
 
 /// Receives the samples of a queue, in the order of their time.
-pub type QueueObserver = Box<dyn FnMut(QueueSample) + Send>;
+pub(crate) type QueueObserver = Box<dyn FnMut(QueueSample) + Send>;
 
 /// A packet that waits.
 #[derive(Clone, Copy)]

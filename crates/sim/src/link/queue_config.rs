@@ -1,10 +1,10 @@
 //! Which queue stands before the serialiser.
 
-use super::SyntaxError;
+use super::LinkConfigError;
 use crate::units::{Limit, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
-use transom_router::queue::{Config, ConfigError};
+use transom_router::queue::Config;
 
 /// A queue discipline with its parameters.
 ///
@@ -27,20 +27,14 @@ impl From<Limit> for QueueConfig {
 }
 
 impl FromStr for QueueConfig {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Self, SyntaxError> {
-        match text.parse::<Limit>() {
-            Ok(limit) => return Ok(limit.into()),
-            // A number was meant as a limit.
-            Err(error) if text.trim().starts_with(|first: char| first.is_ascii_digit()) => {
-                return Err(error.into());
-            }
-            Err(_) => {}
+    fn from_str(text: &str) -> Result<Self, LinkConfigError> {
+        // A number was meant as a limit.
+        if text.trim().starts_with(|first: char| first.is_ascii_digit()) {
+            return Ok(text.parse::<Limit>()?.into());
         }
-        let config: Config = text.parse()?;
-        config.validate().map_err(ConfigError::from)?;
-        Ok(QueueConfig(config))
+        Ok(QueueConfig(text.parse()?))
     }
 }
 

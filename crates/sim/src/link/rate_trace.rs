@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::text::{SyntaxError, call};
+use super::LinkConfigError;
+use super::text::call;
 use crate::units::{Rate, parse_duration, serde_as_text};
 
 /// The bytes of IP packets that one opportunity delivers.
@@ -39,19 +40,23 @@ impl RateTrace {
         RateTrace { text: file.into(), opportunities: None }
     }
 
-    /// The file's name, or the steps, as it was written.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// The trace in a file with these contents: a whole number of milliseconds on each line, none less than the one before. Empty lines, and
+    /// those that begin with `#`, say nothing.
+    ///
+    /// # Errors
+    /// [`RateTraceError`], with the line that is wrong.
+    pub fn read(file: &str, contents: &str) -> Result<Self, RateTraceError> {
+        Ok(RateTrace::named(file).with(Opportunities::parse(contents)?))
     }
 
-    /// Whether it is in a file that has not been read.
-    pub fn needs_file(&self) -> bool {
-        self.opportunities.is_none()
-    }
-
-    /// The same with what is in the file.
-    pub fn with(self, opportunities: Opportunities) -> Self {
+    /// The same with what is in the file, or follows from the steps.
+    pub(super) fn with(self, opportunities: Opportunities) -> Self {
         RateTrace { opportunities: Some(opportunities), ..self }
+    }
+
+    /// The name of the file that has still to be [`read`](Self::read), if it is in one.
+    pub fn unread(&self) -> Option<&str> {
+        self.opportunities.is_none().then_some(self.text.as_str())
     }
 
     /// The contents of the file; `None` if it has not been read.
@@ -68,16 +73,16 @@ impl fmt::Debug for RateTrace {
 
 /// A file's name, or the steps of a rate, which are known at once. What begins as steps and is not right is an error.
 impl FromStr for RateTrace {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+    fn from_str(text: &str) -> Result<Self, LinkConfigError> {
         let trace = RateTrace::named(text);
         if !text.trim_start().starts_with("steps(") {
             return Ok(trace);
         }
         let steps = call(text).and_then(|(_, steps)| steps.into_iter().map(step).collect());
         let made = steps.and_then(|steps: Vec<_>| Opportunities::of_steps(&steps));
-        let opportunities = made.ok_or_else(|| SyntaxError::Form {
+        let opportunities = made.ok_or_else(|| LinkConfigError::Form {
             what: "rate in steps",
             text: text.into(),
             forms: "steps(RATE for DURATION, ...), with whole milliseconds, at most 2^20 packets and an hour in all",
@@ -109,7 +114,7 @@ fn step(text: &str) -> Option<(Rate, u64)> {
 
 /// When a packet can be delivered: at these times, again and again. Copies share them.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Opportunities {
+pub(crate) struct Opportunities {
     /// Milliseconds, in order, at least one and the last above zero: that is the period.
     millis: Arc<[u32]>,
 }
@@ -134,12 +139,8 @@ pub enum RateTraceError {
 }
 
 impl Opportunities {
-    /// Reads a trace: a whole number of milliseconds on each line, none less than the one before. Empty lines, and those that begin with
-    /// `#`, say nothing.
-    ///
-    /// # Errors
-    /// [`RateTraceError`], with the line that is wrong.
-    pub fn parse(text: &str) -> Result<Self, RateTraceError> {
+    /// Reads the contents of a file.
+    pub(super) fn parse(text: &str) -> Result<Self, RateTraceError> {
         let mut millis: Vec<u32> = Vec::new();
         for (line, content) in (1..).zip(text.lines()) {
             let content = content.trim();

@@ -5,14 +5,14 @@ use core::str::FromStr;
 
 use transom_tcp::time::Duration;
 
+use super::LinkConfigError;
 use super::jitter::Jitter;
-use super::text::SyntaxError;
 use crate::random::Rng;
 use crate::units::{DurationText, Probability, parse_duration, serde_as_text};
 
 /// How often a packet is held back, and how long. Written "1% by 10ms", or "1% by normal(25ms, 8ms)".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reorder {
+pub(crate) struct Reorder {
     /// The probability that a packet is held back.
     pub(crate) probability: Probability,
     /// The extra time it then takes.
@@ -57,9 +57,9 @@ impl Extra {
 }
 
 impl FromStr for Extra {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Extra, SyntaxError> {
+    fn from_str(text: &str) -> Result<Extra, LinkConfigError> {
         if text.contains('(') {
             return text.parse().map(Extra::Drawn);
         }
@@ -88,11 +88,11 @@ impl Reorder {
 }
 
 impl FromStr for Reorder {
-    type Err = SyntaxError;
+    type Err = LinkConfigError;
 
-    fn from_str(text: &str) -> Result<Reorder, SyntaxError> {
+    fn from_str(text: &str) -> Result<Reorder, LinkConfigError> {
         let Some((probability, extra)) = text.split_once(" by ") else {
-            return Err(SyntaxError::Form {
+            return Err(LinkConfigError::Form {
                 what: "reordering",
                 text: text.into(),
                 forms: "PROBABILITY by DURATION, such as 1% by 10ms, or by a distribution, such as 1% by normal(25ms, 8ms)",
@@ -101,7 +101,7 @@ impl FromStr for Reorder {
         let (probability, extra): (Probability, Extra) = (probability.parse()?, extra.parse()?);
         if extra.is_none() && !probability.is_zero() {
             let why = "a packet held back for no time is not reordered";
-            return Err(SyntaxError::Nonsense { text: text.into(), why });
+            return Err(LinkConfigError::Nonsense { text: text.into(), why });
         }
         Ok(Reorder { probability, extra })
     }

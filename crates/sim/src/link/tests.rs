@@ -108,7 +108,7 @@ fn a_burst_into_a_queue_of_k_loses_the_rest() {
     let mut link = link::<u32>("rate=8Mbit/s, queue=7 packets");
     let admissions: Vec<_> = (0..20).map(|i| link.send(Instant::ZERO, i, 1000)).collect();
     assert!(admissions[..8].iter().all(|admission| *admission == Admission::Queued));
-    let full = Admission::Dropped(DropCause::QueueFull);
+    let full = Admission::QueueFull;
     assert!(admissions[8..].iter().all(|admission| *admission == full));
     let counters = link.counters();
     assert_eq!(counters.queue_full, Traffic { packets: 12, bytes: 12_000 });
@@ -145,14 +145,14 @@ fn the_queue_observer_sees_the_schedule() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let mut link = link::<()>("rate=8Mbit/s, queue=2 packets, delay=1s");
-    link.observe_queue(Box::new(move |sample: QueueSample| {
+    link.observe_queue(move |sample: QueueSample| {
         let event = match sample.event {
             QueueEvent::Enqueued => '+',
             QueueEvent::Dequeued => '-',
             QueueEvent::Dropped => 'x',
         };
         sink.lock().unwrap().push((sample.at.as_micros(), event, sample.length.packets));
-    }));
+    });
     for _ in 0..4 {
         link.send(Instant::ZERO, (), 1000);
     }
@@ -168,7 +168,7 @@ fn the_queue_observer_sees_the_schedule() {
 fn the_mtu_counts_the_whole_packet() {
     let mut link = link::<()>("mtu=1500");
     assert_eq!(link.send(Instant::ZERO, (), 1500), Admission::Queued);
-    assert_eq!(link.send(Instant::ZERO, (), 1501), Admission::Dropped(DropCause::TooBig));
+    assert_eq!(link.send(Instant::ZERO, (), 1501), Admission::TooBig);
     assert_eq!(link.counters().too_big, Traffic { packets: 1, bytes: 1501 });
 }
 
@@ -266,7 +266,7 @@ fn codepoints(link: &str, sent: Ecn) -> Vec<Ecn> {
     header.emit(0, &mut bytes).unwrap();
     set_ecn(&mut bytes, sent).unwrap();
     for _ in 0..8 {
-        link.send_with(Instant::ZERO, bytes, 1500, sent);
+        link.send_of(Instant::ZERO, bytes, 1500, (sent, Flow::NONE));
     }
     let delivered = std::iter::from_fn(|| link.deliver(Instant::from_secs(1)));
     let arrived = delivered.map(|delivered| delivered.into_packet(|bytes| bytes));
@@ -416,7 +416,7 @@ fn one_effect_does_not_shift_the_decisions_of_another() {
         (0..5_000)
             .filter(|i| {
                 let admission = link.send(Instant::from_millis(*i), *i, 1000);
-                matches!(admission, Admission::Dropped(_))
+                admission == Admission::Lost
             })
             .collect()
     };

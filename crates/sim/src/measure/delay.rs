@@ -28,13 +28,9 @@ pub enum Lane {
 }
 
 impl QueueDelay {
-    /// Between the first and the last of these samples, which follow each other in one series. `None` if no packet left the queue.
-    pub fn between(samples: &[LinkSample]) -> Option<Self> {
-        QueueDelay::of_lane(samples, Lane::All)
-    }
-
-    /// The same for the packets of one lane. The greatest delay of the classic lane is to 1 %.
-    pub fn of_lane(samples: &[LinkSample], lane: Lane) -> Option<Self> {
+    /// Between the first and the last of these samples, which follow each other in one series, of the packets of one lane. `None` if none of them
+    /// left the queue. The greatest delay of the classic lane is to 1 %.
+    pub fn between(samples: &[LinkSample], lane: Lane) -> Option<Self> {
         let (first, later) = samples.split_first()?;
         let last = later.last()?;
         let counts = |sample: &LinkSample| {
@@ -93,17 +89,8 @@ impl QueueDelay {
         self.total.as_nanos() as f64 / self.packets as f64
     }
 
-    /// The greatest.
-    pub fn max(&self) -> Duration {
-        self.max
-    }
-
-    /// The least.
-    pub fn min(&self) -> Duration {
-        Duration::from_nanos(self.histogram.lowest_equivalent(self.histogram.min()))
-    }
-
-    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is.
+    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is. Zero gives the least, and
+    /// a hundred the greatest, exactly.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_percentile(percent)).min(self.max)
     }

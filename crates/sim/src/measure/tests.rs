@@ -1,6 +1,6 @@
 use super::*;
 use crate::network::{HostConfig, Topology};
-use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use crate::traffic::{Amount, FlowId, bulk, sink};
 use crate::units::Rate;
 
 fn network() -> (Network, LinkId) {
@@ -11,10 +11,8 @@ fn network() -> (Network, LinkId) {
     let (there, _) = topology.join(hosts[0], hosts[1], link.clone(), link);
     let remote = (topology.address(hosts[1]).unwrap(), 80).into();
     let flow = FlowId(0);
-    topology
-        .run(hosts[0], Instant::ZERO, Box::new(Bulk::new(flow, remote, Amount::Endless)))
-        .unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(flow, 80))).unwrap();
+    topology.run(hosts[0], Instant::ZERO, bulk(flow, remote, Amount::Endless)).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(flow, 80)).unwrap();
     (topology.build().unwrap(), there)
 }
 
@@ -29,7 +27,7 @@ fn looking_changes_nothing() {
         let mut recorder = Recorder::new(Duration::from_millis(millis), [link, link.back()]);
         recorder.run_until(&mut watched, Instant::from_secs(5)).unwrap();
         assert_eq!(watched.flows(), plain.flows());
-        assert_eq!(watched.packets(), plain.packets());
+        assert_eq!(watched.totals().packets, plain.totals().packets);
         assert_eq!(watched.sample_link(link).map(|sample| sample.counters), seen);
     }
 }
@@ -56,10 +54,10 @@ fn a_bulk_flow_looks_like_one() {
     // 40 ms, and up to 30 packets of 1.2 ms each in the queue.
     let rtt = last.srtt.unwrap();
     assert!(rtt > Duration::from_millis(41) && rtt < Duration::from_millis(79), "{rtt:?}");
-    let links = &recorder.links()[0];
-    assert_eq!(links.samples.len(), 201);
-    assert!(links.samples.iter().all(|sample| sample.waiting.packets <= 30));
-    assert!(links.samples.iter().any(|sample| sample.waiting.packets > 20));
+    let (_, samples) = &recorder.links()[0];
+    assert_eq!(samples.len(), 201);
+    assert!(samples.iter().all(|sample| sample.waiting.packets <= 30));
+    assert!(samples.iter().any(|sample| sample.waiting.packets > 20));
 }
 
 #[test]
@@ -68,9 +66,9 @@ fn a_flow_that_begins_later_begins_with_nothing() {
     let hosts = [(); 2].map(|()| topology.host(HostConfig::default()));
     topology.join(hosts[0], hosts[1], Default::default(), Default::default());
     let remote = (topology.address(hosts[1]).unwrap(), 80).into();
-    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(10_000));
-    topology.run(hosts[0], Instant::from_millis(250), Box::new(bulk)).unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
+    let bulk = bulk(FlowId(0), remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::from_millis(250), bulk).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(FlowId(0), 80)).unwrap();
     let mut network = topology.build().unwrap();
     let mut recorder = Recorder::new(Duration::from_millis(100), []);
     recorder.run_until(&mut network, Instant::from_millis(400)).unwrap();

@@ -1,12 +1,28 @@
 //! The calls of a network. Names are everybody's; behind them is one part, or several.
 
 use super::several::{Place, Several};
-use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap, WindowReport};
+use super::{Division, LinkId, LogReader, Network, NetworkError, NodeId, Part, Tap};
 use crate::link::{Counters, Traffic};
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
+use transom_router::window::WindowControl;
 use transom_stack::Stack;
+use transom_stack::log::Encoded;
 use transom_tcp::time::Instant;
+
+/// The totals of a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Events handled.
+    pub events: u64,
+    /// Packets that left a host.
+    pub packets: u64,
+    /// Packets that are on their way.
+    pub on_their_way: usize,
+    /// Packets without a receiver.
+    pub undeliverable: u64,
+}
 
 impl Network {
     pub(super) fn whole(part: Part, division: Division) -> Self {
@@ -34,24 +50,16 @@ impl Network {
         &self.division
     }
 
-    /// Events handled so far.
-    pub fn events(&self) -> u64 {
-        self.parts.iter().map(|part| part.events).sum()
-    }
-
-    /// Packets that left a host so far.
-    pub fn packets(&self) -> u64 {
-        self.parts.iter().map(|part| part.fabric.sent).sum()
-    }
-
-    /// Packets that are on their way.
-    pub fn packets_on_their_way(&self) -> usize {
-        self.parts.iter().map(|part| part.fabric.packets.len()).sum()
-    }
-
-    /// Packets without a receiver.
-    pub fn undeliverable(&self) -> u64 {
-        self.parts.iter().map(|part| part.fabric.undeliverable).sum()
+    /// The totals so far.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for Part { events, fabric, .. } in &self.parts {
+            totals.events += events;
+            totals.packets += fabric.sent;
+            totals.on_their_way += fabric.packets.len();
+            totals.undeliverable += fabric.undeliverable;
+        }
+        totals
     }
 
     /// The flows and what has become of them, by number.
@@ -116,10 +124,11 @@ impl Network {
         Counters { delivered, ..counters }
     }
 
-    /// The report of a link's window control, if it has one.
-    pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
+    /// A link's window control, if it has one.
+    pub(crate) fn window_control(&self, link: LinkId) -> Option<&WindowControl> {
         let (part, link) = self.near(link)?;
-        Some(self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
+        let controlled = self.parts.get(part)?.fabric.controls.get(link.0 as usize)?.as_ref()?;
+        Some(&controlled.control)
     }
 
     /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
@@ -138,36 +147,45 @@ impl Network {
         let wire = part.fabric.wires.get_mut(near.0 as usize)?;
         let sample = LinkSample::take(&mut wire.model, now);
         let counters = self.with_deliveries(link, sample.counters);
-        let window = self.window_report(link).map(Into::into);
+        let window = self.window_control(link).map(Into::into);
         Some(LinkSample { counters, window, ..sample })
     }
 
-    /// The queue before a link now.
-    pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
-        let now = self.now;
-        let (part, link) = self.near_part(link)?;
-        Some(part.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
-    }
-
-    /// Watches every packet that comes to a link, also those that it drops.
-    pub fn tap(&mut self, link: LinkId, tap: Tap) {
+    /// Watches every packet that comes to a link, also those that it drops. `tap` is called with the time, the packet's bytes with all checksums,
+    /// and what the host that sends it right now says of it, if it [comments](super::HostConfig::comments).
+    pub fn tap(
+        &mut self,
+        link: LinkId,
+        tap: impl FnMut(Instant, &[u8], Option<&str>) + Send + 'static,
+    ) {
+        let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap(&mut self.parts, link, tap),
-            None => self.parts[0].fabric.tap(link, tap),
+            None => {
+                self.parts[0].fabric.taps.insert(link, tap);
+            }
         }
     }
 
     /// Watches every packet that comes out of a link, as its receiver finds it: marked, damaged, twice.
-    pub fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
+    pub fn tap_arrivals(
+        &mut self,
+        link: LinkId,
+        tap: impl FnMut(Instant, &[u8], Option<&str>) + Send + 'static,
+    ) {
+        let tap: Tap = Box::new(tap);
         match &mut self.several {
             Some(several) => several.tap_arrivals(&mut self.parts, link, tap),
-            None => self.parts[0].fabric.tap_arrivals(link, tap),
+            None => {
+                self.parts[0].fabric.arrival_taps.insert(link, tap);
+            }
         }
     }
 
     /// Hands the records of a host's event log to `reader`, from now on and as they are made. Of a host without a log
     /// ([`HostConfig::log`](super::HostConfig::log)), and of what is no host, there are none.
-    pub fn watch_log(&mut self, node: NodeId, reader: LogReader) {
+    pub fn watch_log(&mut self, node: NodeId, reader: impl FnMut(&Encoded) + Send + 'static) {
+        let reader: LogReader = Box::new(reader);
         match &mut self.several {
             Some(several) => several.watch_log(&mut self.parts, node, reader),
             None => {

@@ -10,30 +10,15 @@ use crate::link::{LinkConfig, Traffic};
 use crate::random::Streams;
 use std::collections::VecDeque;
 use transom_router::queue::Length;
-use transom_router::window::{
-    ChecksumState, ControlConfig, ControlConfigError, Counters, TableStats, WindowControl,
-};
+use transom_router::window::{ChecksumState, ControlConfig, ControlConfigError, WindowControl};
 use transom_tcp::time::{Duration, Instant};
 
 /// Streams of controls are numbered from here; see `topology`.
 const CONTROL_STREAMS: u64 = 1 << 33;
 
-/// The counters and the flow table of window control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WindowReport {
-    /// The counters.
-    pub(crate) counters: Counters,
-    /// The flow table.
-    pub(crate) table: TableStats,
-    /// The window that the policy has arrived at, in bytes, if it is the same for all flows.
-    pub(crate) target: Option<u64>,
-    /// Flows that have had something acknowledged lately.
-    pub(crate) active: u32,
-}
-
 /// A link's window control.
 pub(super) struct Controlled {
-    control: WindowControl,
+    pub(super) control: WindowControl,
     /// Acknowledgements that are to go on later: when, over which link.
     held: VecDeque<(Instant, Option<LinkId>, PacketId)>,
 }
@@ -45,22 +30,12 @@ impl Controlled {
         streams: Streams,
         index: u64,
     ) -> Result<Option<Box<Self>>, ControlConfigError> {
-        let Some(window) = config.window.0 else { return Ok(None) };
+        let Some(window) = config.window else { return Ok(None) };
         let rate = config.mean_rate().map_or(0, |rate| rate.bits_per_sec());
         let mut secret = [0; 16];
         streams.rng(CONTROL_STREAMS + index, 0).fill(&mut secret);
         let control = WindowControl::new(&ControlConfig::new(window.on_link(rate)), secret)?;
         Ok(Some(Box::new(Controlled { control, held: VecDeque::new() })))
-    }
-
-    pub(super) fn report(&self) -> WindowReport {
-        let Controlled { control, held: _ } = self;
-        WindowReport {
-            counters: control.counters(),
-            table: control.table(),
-            target: control.target(),
-            active: control.active(),
-        }
     }
 }
 

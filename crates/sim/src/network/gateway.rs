@@ -11,27 +11,18 @@ use super::senders::Addresses;
 use super::topology::Routes;
 use super::{Network, NetworkError, NodeId};
 use crate::link::Traffic;
-use crate::traffic::FlowId;
+use crate::traffic::{FlowId, Sends};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
-
-/// A packet that has left the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Departure {
-    /// When.
-    pub at: Instant,
-    /// The IP packet with all its headers and checksums.
-    pub bytes: Vec<u8>,
-}
 
 /// A gateway.
 #[derive(Debug)]
 pub(super) struct Gateway {
     routes: Routes,
-    outbox: VecDeque<Departure>,
+    /// Packets that have left, with the times.
+    outbox: VecDeque<(Instant, Vec<u8>)>,
     addresses: Addresses,
     /// The traffic that has come in, by flow.
     entered: BTreeMap<FlowId, Traffic>,
@@ -44,7 +35,7 @@ impl Gateway {
     }
 
     pub(super) fn depart(&mut self, at: Instant, bytes: Vec<u8>) {
-        self.outbox.push_back(Departure { at, bytes });
+        self.outbox.push_back((at, bytes));
     }
 }
 
@@ -80,8 +71,9 @@ impl Network {
         fabric.send_from(*now, &gateway.routes, Packet::from_outside(bytes))
     }
 
-    /// The next packet that has left through a gateway, in the order of time; `None` if there is none so far.
-    pub fn take_departure(&mut self, gateway: NodeId) -> Option<Departure> {
+    /// The next packet that has left through a gateway, in the order of time: when, and the IP packet with all its headers and checksums.
+    /// `None` if there is none so far.
+    pub fn take_departure(&mut self, gateway: NodeId) -> Option<(Instant, Vec<u8>)> {
         self.gateway_mut(gateway)?.outbox.pop_front()
     }
 
@@ -92,17 +84,10 @@ impl Network {
         }
     }
 
-    /// Has packets counted that come in at a gateway for `remote`: they are the flow's.
-    pub fn count_to(&mut self, gateway: NodeId, remote: SocketAddr, flow: FlowId) {
+    /// Has packets counted that come in at a gateway: they are the flow's.
+    pub fn count(&mut self, gateway: NodeId, which: Sends, flow: FlowId) {
         if let Some(gateway) = self.gateway_mut(gateway) {
-            gateway.addresses.add_receiver(remote, flow);
-        }
-    }
-
-    /// Has packets counted that come in at a gateway from `port`: they are the flow's.
-    pub fn count_from(&mut self, gateway: NodeId, port: u16, flow: FlowId) {
-        if let Some(gateway) = self.gateway_mut(gateway) {
-            gateway.addresses.add_port(port, flow);
+            gateway.addresses.add(which, flow);
         }
     }
 

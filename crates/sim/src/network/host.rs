@@ -5,7 +5,7 @@ use super::senders::Senders;
 use super::topology::Routes;
 use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
-use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult, Sockets};
+use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult, Sends};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -42,7 +42,7 @@ pub(crate) struct Host {
 }
 
 /// Takes the records of a host's event log, in their order.
-pub type LogReader = Box<dyn FnMut(&Encoded) + Send>;
+pub(crate) type LogReader = Box<dyn FnMut(&Encoded) + Send>;
 
 /// An application that is to run on a host.
 pub(super) struct Program {
@@ -82,42 +82,49 @@ impl Registry {
     }
 }
 
-/// The connections of a host in the network, for its applications.
-struct HostSockets<'a> {
+/// A host in the network, for one of its applications.
+struct HostIo<'a> {
+    now: Instant,
     stack: &'a mut Stack,
     registry: &'a mut Registry,
+    ledger: &'a mut Ledger,
+    application: usize,
 }
 
-impl Sockets for HostSockets<'_> {
+impl Io for HostIo<'_> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
     fn node(&self) -> NodeId {
         self.registry.node
     }
 
     /// All applications of a host share its stream.
-    fn rng(&mut self, _application: usize) -> &mut Rng {
+    fn rng(&mut self) -> &mut Rng {
         &mut self.registry.rng
     }
 
-    fn call_at(&mut self, at: Instant, application: usize) {
-        self.registry.call_at(at, application);
+    fn ledger(&mut self) -> &mut Ledger {
+        self.ledger
     }
 
-    fn connect(
-        &mut self,
-        now: Instant,
-        application: usize,
-        remote: SocketAddr,
-    ) -> Option<ConnectionId> {
-        let profile = self.registry.profile_of(application);
-        let id = self.stack.connect(now, None, remote, profile).ok()?;
-        self.registry.connections.insert(id, application);
+    fn call_at(&mut self, at: Instant) {
+        self.registry.call_at(at, self.application);
+    }
+
+    fn connect(&mut self, remote: SocketAddr) -> Option<ConnectionId> {
+        let profile = self.registry.profile_of(self.application);
+        let id = self.stack.connect(self.now, None, remote, profile).ok()?;
+        self.registry.connections.insert(id, self.application);
         Some(id)
     }
 
-    fn listen(&mut self, application: usize, port: u16) -> bool {
-        let config = ListenConfig::default().with_profile(self.registry.profile_of(application));
+    fn listen(&mut self, port: u16) -> bool {
+        let profile = self.registry.profile_of(self.application);
+        let config = ListenConfig::default().with_profile(profile);
         let listener = self.stack.listen(([0, 0, 0, 0], port).into(), config);
-        listener.is_ok_and(|id| self.registry.listeners.insert(id, application).is_none())
+        listener.is_ok_and(|id| self.registry.listeners.insert(id, self.application).is_none())
     }
 
     fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
@@ -128,13 +135,15 @@ impl Sockets for HostSockets<'_> {
         self.stack.remote_address(id)
     }
 
-    fn write(&mut self, now: Instant, id: ConnectionId, count: u64) -> u64 {
+    fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
+        let now = self.now;
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let written = self.stack.with_connection(id, now, |one| one.write_zeros(now, count));
         written.ok().and_then(Result::ok).unwrap_or(0) as u64
     }
 
-    fn read(&mut self, now: Instant, id: ConnectionId) -> ReadResult {
+    fn read(&mut self, id: ConnectionId) -> ReadResult {
+        let now = self.now;
         let read = self.stack.with_connection(id, now, |one| {
             let mut taken = ReadResult::default();
             loop {
@@ -145,33 +154,29 @@ impl Sockets for HostSockets<'_> {
             }
             ReadResult { over: one.end_of_stream() || one.error().is_some(), ..taken }
         });
-        read.unwrap_or(ReadResult::NOTHING_MORE)
+        read.unwrap_or(ReadResult { over: true, ..ReadResult::default() })
     }
 
-    fn shutdown(&mut self, now: Instant, id: ConnectionId) {
-        let _ = self.stack.shutdown_write(id, now);
+    fn shutdown(&mut self, id: ConnectionId) {
+        let _ = self.stack.shutdown_write(id, self.now);
     }
 
-    fn close(&mut self, now: Instant, ledger: &mut Ledger, id: ConnectionId) {
+    fn close(&mut self, id: ConnectionId) {
         self.registry.connections.remove(&id);
-        self.registry.senders.closes(self.stack, ledger, id);
-        self.stack.close(id, now);
+        self.registry.senders.closes(self.stack, self.ledger, id);
+        self.stack.close(id, self.now);
     }
 
-    fn follow(&mut self, ledger: &mut Ledger, id: ConnectionId, flow: FlowId) {
-        self.registry.senders.follow(self.stack, ledger, id, flow);
+    fn follow(&mut self, id: ConnectionId, flow: FlowId) {
+        self.registry.senders.follow(self.stack, self.ledger, id, flow);
     }
 
-    fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
-        self.registry.senders.sends_to(remote, flow);
+    fn sends(&mut self, flow: FlowId, which: Sends) {
+        self.registry.senders.addresses.add(which, flow);
     }
 
-    fn sends_from(&mut self, port: u16, flow: FlowId) {
-        self.registry.senders.sends_from(port, flow);
-    }
-
-    fn bind(&mut self, application: usize, port: u16) -> bool {
-        *self.registry.ports.entry(port).or_insert(application) == application
+    fn bind(&mut self, port: u16) -> bool {
+        *self.registry.ports.entry(port).or_insert(self.application) == self.application
     }
 
     fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
@@ -329,7 +334,7 @@ impl Host {
         packet: Packet,
     ) -> Result<(), NetworkError> {
         let senders = &mut self.registry.senders;
-        if !senders.is_empty() {
+        if !senders.addresses.is_empty() {
             senders.sent(&packet, &self.stack, &mut fabric.ledger);
         }
         fabric.send_from(now, &self.routes, packet)
@@ -365,8 +370,13 @@ impl Host {
         let Some(mut application) = self.applications.get_mut(index).and_then(Option::take) else {
             return;
         };
-        let mut sockets = HostSockets { stack: &mut self.stack, registry: &mut self.registry };
-        let mut io = Io::new(now, &mut sockets, &mut fabric.ledger, index);
+        let mut io = HostIo {
+            now,
+            stack: &mut self.stack,
+            registry: &mut self.registry,
+            ledger: &mut fabric.ledger,
+            application: index,
+        };
         match call {
             Call::Timer => application.on_timer(&mut io),
             Call::Accepted(id) => application.on_accept(&mut io, id),

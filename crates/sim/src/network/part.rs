@@ -88,8 +88,8 @@ impl Part {
         for (link, delivered) in self.imports.drain(..) {
             let Fabric { wires, packets, .. } = &mut self.fabric;
             let Some(wire) = wires.get_mut(link.0 as usize) else { continue };
-            let (delivered, packet) = delivered.without_packet();
-            wire.model.schedule(delivered.with_packet(packets.insert(packet)));
+            let (delivered, packet) = delivered.exchange(());
+            wire.model.schedule(delivered.exchange(packets.insert(packet)).0);
         }
     }
 
@@ -189,9 +189,7 @@ impl Part {
             None if packet.is_damaged() => Some(packet.bytes()?),
             None => None,
         };
-        if let Some(tap) =
-            self.fabric.arrival_taps.get_mut(link.0 as usize).and_then(Option::as_mut)
-        {
+        if let Some(tap) = self.fabric.arrival_taps.get_mut(&link) {
             match &damaged {
                 Some(bytes) => tap(now, bytes, None),
                 None => tap(now, &packet.bytes()?, None),

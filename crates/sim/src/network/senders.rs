@@ -6,14 +6,14 @@
 
 use super::host::Map;
 use super::packets::Packet;
-use crate::traffic::{FlowId, Ledger, SendCounters};
+use crate::traffic::{FlowId, Ledger, Sends, Sent};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use transom_stack::{ConnectionId, Stack};
 
 /// The packets that the host sends, by flow.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
-    addresses: Addresses,
+    pub(super) addresses: Addresses,
     connections: Map<ConnectionId, Connection>,
     /// Connections that their applications have closed.
     closed: Map<Ends, ConnectionId>,
@@ -32,19 +32,17 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn add_receiver(&mut self, remote: SocketAddr, flow: FlowId) {
-        if let SocketAddr::V4(remote) = remote {
-            self.to.insert(remote, flow);
-            self.last = None;
-        }
-    }
-
-    pub(super) fn add_port(&mut self, port: u16, flow: FlowId) {
-        self.from.insert(port, flow);
+    pub(super) fn add(&mut self, which: Sends, flow: FlowId) {
+        match which {
+            Sends::To(SocketAddr::V4(remote)) => self.to.insert(remote, flow),
+            Sends::To(SocketAddr::V6(_)) => None,
+            Sends::From(port) => self.from.insert(port, flow),
+        };
         self.last = None;
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether no packet is known to be a flow's.
+    pub(super) fn is_empty(&self) -> bool {
         self.to.is_empty() && self.from.is_empty()
     }
 
@@ -77,23 +75,13 @@ struct Connection {
     flow: FlowId,
     ends: Option<Ends>,
     /// The counters that are in the ledger already.
-    counted: SendCounters,
+    counted: Sent,
 }
 
 /// As few connections are not worth looking through.
 const TIDY_AT_LEAST: usize = 64;
 
 impl Senders {
-    /// Packets to `remote` are the flow's.
-    pub(crate) fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
-        self.addresses.add_receiver(remote, flow);
-    }
-
-    /// Packets from `port` are the flow's.
-    pub(crate) fn sends_from(&mut self, port: u16, flow: FlowId) {
-        self.addresses.add_port(port, flow);
-    }
-
     /// The connection sends for the flow.
     pub(crate) fn follow(
         &mut self,
@@ -112,7 +100,7 @@ impl Senders {
             }
             _ => None,
         };
-        let counted = SendCounters::default();
+        let counted = Sent::default();
         self.connections.entry(id).or_insert(Connection { flow, ends, counted });
     }
 
@@ -126,16 +114,11 @@ impl Senders {
         }
     }
 
-    /// Whether anything here belongs to a flow.
-    pub(super) fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
-    }
-
     /// A packet leaves the host.
     pub(super) fn sent(&mut self, packet: &Packet, stack: &Stack, ledger: &mut Ledger) {
         let Some(ends) = ends(packet.headers()) else { return };
         let Some(flow) = self.addresses.flow(ends) else { return };
-        ledger.flow(flow).sent.packet(packet.len());
+        ledger.flow(flow).sent.packets.count(packet.len());
         if self.closed.is_empty() {
             return;
         }
@@ -163,9 +146,9 @@ impl Connection {
     /// Adds what is new to the flow. False if the connection is gone.
     fn count(&mut self, id: ConnectionId, stack: &Stack, ledger: &mut Ledger) -> bool {
         let Some(connection) = stack.connection(id) else { return false };
-        let now = SendCounters::from(connection.counters());
+        let now = Sent::from(connection.counters());
         let flow = ledger.flow(self.flow);
-        flow.sent.counters.add(now.since(self.counted));
+        flow.sent.add(now.since(self.counted));
         for departure in connection.departures() {
             flow.departures.insert(departure.to_string());
         }

@@ -332,7 +332,7 @@ impl Several {
         let see: Tap = Box::new(move |at, bytes, comment| {
             lookout.saw(Seen::Offered(link, at, bytes.to_vec(), comment.map(str::to_owned)));
         });
-        part.fabric.tap(LinkId(near.at), see);
+        part.fabric.taps.insert(LinkId(near.at), see);
         self.taps.insert(link, tap);
     }
 
@@ -344,7 +344,7 @@ impl Several {
         let see: Tap = Box::new(move |at, bytes, _| {
             lookout.saw(Seen::Arrived(link, at, bytes.to_vec()));
         });
-        part.fabric.tap_arrivals(LinkId(far.at), see);
+        part.fabric.arrival_taps.insert(LinkId(far.at), see);
         self.arrival_taps.insert(link, tap);
     }
 
@@ -511,3 +511,6 @@ impl Drop for Opened<'_> {
         self.threads.iter().for_each(Thread::unpark);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::link::LinkConfig;
-use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use crate::traffic::{Amount, FlowId, bulk, sink};
 use std::sync::{Arc, Mutex};
 use transom_tcp::Profile;
 use transom_tcp::time::Duration;
@@ -44,9 +44,9 @@ fn line_of(host: fn() -> HostConfig, seed: u64, routers: usize, config: &str, by
     let last = topology.host(host());
     links.push(topology.join(before, last, link(config), link(config)).0);
     let remote = (topology.address(last).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
-    topology.run(first, Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(last, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(first, Instant::ZERO, bulk).unwrap();
+    topology.run(last, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     Line { network: topology.build().unwrap(), links, ends: (first, last) }
 }
 
@@ -57,8 +57,7 @@ type Seen = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
 fn tap(network: &mut Network, link: LinkId) -> Seen {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
-    network
-        .tap(link, Box::new(move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec()))));
+    network.tap(link, move |at, bytes, _| kept.lock().unwrap().push((at, bytes.to_vec())));
     seen
 }
 
@@ -68,15 +67,12 @@ fn fingerprint(line: &mut Line) -> u64 {
     for &link in &line.links {
         for link in [link, link.back()] {
             let hash = hash.clone();
-            line.network.tap(
-                link,
-                Box::new(move |at, bytes, _| {
-                    let mut hash = hash.lock().unwrap();
-                    for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
-                        *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-                    }
-                }),
-            );
+            line.network.tap(link, move |at, bytes, _| {
+                let mut hash = hash.lock().unwrap();
+                for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
+                    *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+                }
+            });
         }
     }
     line.network.run_until(Instant::from_secs(60)).unwrap();
@@ -112,8 +108,8 @@ fn a_bulk_transfer_fills_the_link() {
     let least = 10_000_000.0 * 1500.0 / 1448.0 * 8.0 / 10e6;
     let took = flow.finished.unwrap().as_nanos() as f64 / 1e9;
     assert!(took > least && took < least * 1.05, "{took} s, at least {least} s");
-    assert_eq!(line.network.packets_on_their_way(), 0);
-    assert_eq!(line.network.undeliverable(), 0);
+    assert_eq!(line.network.totals().on_their_way, 0);
+    assert_eq!(line.network.totals().undeliverable, 0);
 }
 
 #[test]
@@ -145,7 +141,7 @@ fn damage_is_found_by_the_receiver_wherever_it_happens() {
             counters.bad_checksum + counters.malformed + counters.misaddressed > 5,
             "{counters:?}"
         );
-        assert_eq!(line.network.packets_on_their_way(), 0);
+        assert_eq!(line.network.totals().on_their_way, 0);
     }
 }
 
@@ -175,7 +171,7 @@ fn a_lossy_reordering_duplicating_path_delivers_everything_once() {
     let last = tap(&mut line.network, line.links[2]);
     line.network.run_until(Instant::from_secs(120)).unwrap();
     assert_eq!(line.network.flows()[0].delivered, 3_000_000);
-    assert_eq!(line.network.packets_on_their_way(), 0);
+    assert_eq!(line.network.totals().on_their_way, 0);
     // A copy is counted down by itself, not together with what it is a copy of.
     assert!(last.lock().unwrap().iter().all(|(_, bytes)| bytes[8] == 64 - 2));
 }
@@ -200,7 +196,7 @@ fn mistakes_in_a_network_are_named() {
     assert!(
         matches!(topology.address(router), Err(NetworkError::NotAHost(node)) if node == router)
     );
-    let sink = Box::new(Sink::new(FLOW, PORT));
+    let sink = sink(FLOW, PORT);
     assert!(matches!(topology.run(router, Instant::ZERO, sink), Err(NetworkError::NotAHost(_))));
     let error = topology.build().unwrap_err();
     assert!(matches!(error, NetworkError::Unreachable(from, to) if (from, to) == (b, a)));
@@ -228,10 +224,8 @@ fn two_ways_and_the_shorter_one_is_taken() {
     let short = join(routers[0], routers[2]);
     join(routers[2], b);
     let remote = (topology.address(b).unwrap(), PORT).into();
-    topology
-        .run(a, Instant::ZERO, Box::new(Bulk::new(FLOW, remote, Amount::Bytes(10_000))))
-        .unwrap();
-    topology.run(b, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    topology.run(a, Instant::ZERO, bulk(FLOW, remote, Amount::Bytes(10_000))).unwrap();
+    topology.run(b, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(1)).unwrap();
     assert_eq!(network.flows()[0].delivered, 10_000);
@@ -255,9 +249,9 @@ fn no_way_leads_through_a_host() {
     join(routers[0], routers[2]);
     let longer = join(routers[2], routers[1]);
     let remote = (topology.address(hosts[1]).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(10_000));
-    topology.run(hosts[0], Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::ZERO, bulk).unwrap();
+    topology.run(hosts[1], Instant::ZERO, sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(Instant::from_secs(1)).unwrap();
     assert_eq!(network.flows()[0].delivered, 10_000);
@@ -275,9 +269,9 @@ fn narrowing(bottleneck: &str, bytes: u64) -> (Network, LinkId) {
     let back = link("rate=10Mbit/s, delay=1ms");
     let (there, _) = topology.join(router, receiver, link(bottleneck), back);
     let remote = (topology.address(receiver).unwrap(), PORT).into();
-    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
-    topology.run(sender, Instant::ZERO, Box::new(bulk)).unwrap();
-    topology.run(receiver, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let bulk = bulk(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(sender, Instant::ZERO, bulk).unwrap();
+    topology.run(receiver, Instant::ZERO, sink(FLOW, PORT)).unwrap();
     (topology.build().unwrap(), there)
 }
 
@@ -288,7 +282,7 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     alone.run_until(Instant::from_secs(20)).unwrap();
     let dropped = alone.link_counters(bottleneck).unwrap().dropped().packets;
     assert!(dropped > 0, "without control the queue overflows");
-    assert_eq!(alone.window_report(bottleneck), None);
+    assert!(alone.window_control(bottleneck).is_none());
 
     let control = "window=target-window(upper=35 packets, lower=15 packets, rule=section-3.2)";
     let (mut network, bottleneck) = narrowing(&format!("{link}, {control}"), 5_000_000);
@@ -298,13 +292,10 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 5_000_000);
     assert_eq!(network.link_counters(bottleneck).unwrap().dropped().packets, in_slow_start);
-    let report = network.window_report(bottleneck).unwrap();
-    assert_eq!(
-        (report.counters.opened, report.counters.implausible, report.counters.unknown),
-        (1, 0, 0)
-    );
-    assert!(report.counters.rewritten > 1000, "{report:?}");
-    assert!(network.window_report(bottleneck.back()).is_none());
+    let counters = network.window_control(bottleneck).unwrap().counters();
+    assert_eq!((counters.opened, counters.implausible, counters.unknown), (1, 0, 0));
+    assert!(counters.rewritten > 1000, "{counters:?}");
+    assert!(network.window_control(bottleneck.back()).is_none());
 }
 
 #[test]
@@ -315,7 +306,7 @@ fn held_acknowledgements_come_late_and_in_order() {
     let acks = tap(&mut network, LinkId(1));
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 2_000_000);
-    assert!(network.window_report(bottleneck).unwrap().counters.held > 100);
+    assert!(network.window_control(bottleneck).unwrap().counters().held > 100);
     let numbers: Vec<u32> = acks
         .lock()
         .unwrap()
@@ -323,5 +314,5 @@ fn held_acknowledgements_come_late_and_in_order() {
         .map(|(_, packet)| u32::from_be_bytes(packet[28..32].try_into().unwrap()))
         .collect();
     assert!(numbers.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) < 1 << 31));
-    assert_eq!(network.packets_on_their_way(), 0);
+    assert_eq!(network.totals().on_their_way, 0);
 }

@@ -11,7 +11,7 @@ use super::part::{Node, Part};
 use super::several::{Place, Several};
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
-use crate::link::{LinkConfig, LinkConfigError, purpose};
+use crate::link::{LinkConfig, purpose};
 use crate::random::Streams;
 use crate::traffic::{Application, Bond};
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +66,9 @@ const LOG: usize = 256;
 /// A network under construction.
 #[derive(Debug)]
 pub struct Topology {
+    /// On so many cores the network runs, with the same results as on one: [`Network::division`] says how it is divided, or why it runs on one core
+    /// all the same. One unless it is set.
+    pub cores: usize,
     seed: u64,
     nodes: Vec<Blueprint>,
     links: Vec<(NodeId, NodeId, LinkConfig)>,
@@ -94,7 +97,7 @@ impl std::fmt::Debug for Blueprint {
 impl Topology {
     /// An empty network. Everything random in it follows from `seed`.
     pub fn new(seed: u64) -> Self {
-        Topology { seed, nodes: Vec::new(), links: Vec::new() }
+        Topology { cores: 1, seed, nodes: Vec::new(), links: Vec::new() }
     }
 
     /// Adds a host.
@@ -179,22 +182,13 @@ impl Topology {
         }
     }
 
-    /// Builds the network, at time zero. It runs on one core.
+    /// Builds the network, at time zero.
     ///
     /// # Errors
     /// [`NetworkError`] if a link leads nowhere or is refused by `LinkConfig::check`, two hosts cannot reach each other, or a host's configuration does not work.
     pub fn build(self) -> Result<Network, NetworkError> {
-        self.build_on(1)
-    }
-
-    /// Builds the network for so many cores, with the same results as on one. [`Network::division`] says how it is divided, or why it runs on one core all
-    /// the same.
-    ///
-    /// # Errors
-    /// As [`Topology::build`].
-    pub fn build_on(self, cores: usize) -> Result<Network, NetworkError> {
-        let cut = if cores > 1 { Some(self.cut(cores)) } else { None };
-        let Topology { seed, nodes, links } = self;
+        let cut = (self.cores > 1).then(|| self.cut(self.cores));
+        let Topology { cores: _, seed, nodes, links } = self;
         let streams = Streams::new(seed);
         let hosts: Vec<NodeId> = (0u32..)
             .zip(&nodes)
@@ -217,12 +211,12 @@ impl Topology {
         }
         let routes = routes(&hosts, &leaving, &links)?;
         let mut controls = Vec::new();
-        if links.iter().any(|(_, _, config)| !config.window.is_none()) {
+        if links.iter().any(|(_, _, config)| config.window.is_some()) {
             for (index, (_, _, config)) in (0u32..).zip(&links) {
                 let control = Controlled::new(config, streams, index.into());
-                controls.push(control.map_err(|error| {
-                    NetworkError::Link(LinkId(index), LinkConfigError::Window(Box::new(error)))
-                })?);
+                controls.push(
+                    control.map_err(|error| NetworkError::Link(LinkId(index), error.into()))?,
+                );
             }
         }
         let wire = |(index, (_, to, config)): (u64, &(NodeId, NodeId, LinkConfig))| {
@@ -254,10 +248,10 @@ impl Topology {
                 }
             });
         }
-        let whole = Whole { nodes: built, wires, controls, hosts };
+        let whole = Piece { nodes: built, wires, controls, hosts, ..Piece::default() };
         Ok(match cut {
-            None => whole.on_one_core(Division::Whole),
-            Some(Err(reason)) => whole.on_one_core(Division::Indivisible(reason)),
+            None => Network::whole(whole.assemble(), Division::Whole),
+            Some(Err(reason)) => Network::whole(whole.assemble(), Division::Indivisible(reason)),
             Some(Ok(cut)) => {
                 // The far end of a cut link needs a model of its own, to keep what is to come out.
                 let far_end = |link: usize| {
@@ -317,19 +311,23 @@ fn settled(config: &LinkConfig, index: u64, streams: Streams) -> LinkConfig {
     config
 }
 
-/// A network that is not divided yet.
-struct Whole {
+/// A part under construction, or a network that is not divided yet.
+#[derive(Default)]
+struct Piece {
     nodes: Vec<Node>,
     wires: Vec<Wire>,
     controls: Vec<Option<Box<Controlled>>>,
     hosts: Vec<NodeId>,
+    /// The names of its nodes, in a divided network.
+    names: Vec<NodeId>,
+    /// The places of links, by the names that everybody uses.
+    links: BTreeMap<u32, u32>,
 }
 
-impl Whole {
-    fn on_one_core(self, division: Division) -> Network {
-        let Whole { nodes, wires, controls, hosts } = self;
-        let fabric = Fabric::new(wires, controls, hosts.len());
-        Network::whole(Part::assemble(nodes, fabric, hosts, Vec::new()), division)
+impl Piece {
+    fn assemble(self) -> Part {
+        let Piece { nodes, wires, controls, hosts, names, links: _ } = self;
+        Part::assemble(nodes, Fabric::new(wires, controls, hosts.len()), hosts, names)
     }
 
     fn on_several_cores(
@@ -338,7 +336,7 @@ impl Whole {
         links: &[(NodeId, NodeId, LinkConfig)],
         far_end: impl Fn(usize) -> Option<Wire>,
     ) -> Network {
-        let Whole { nodes, wires, controls, hosts } = self;
+        let Piece { nodes, wires, controls, hosts, .. } = self;
         let part_of = |node: NodeId| cut.part_of.get(node.0 as usize).copied().unwrap_or(0);
         let mut pieces: Vec<Piece> = (0..cut.parts).map(|_| Piece::default()).collect();
         // Nodes get their places first, so that links know where they lead.
@@ -393,13 +391,7 @@ impl Whole {
             };
             piece.nodes.push(node);
         }
-        let mut parts: Vec<Part> = pieces
-            .into_iter()
-            .map(|piece| {
-                let Piece { nodes, wires, controls, hosts, names, links: _ } = piece;
-                Part::assemble(nodes, Fabric::new(wires, controls, hosts.len()), hosts, names)
-            })
-            .collect();
+        let mut parts: Vec<Part> = pieces.into_iter().map(Piece::assemble).collect();
         let division = Division::Parts {
             parts: parts.len(),
             lookahead: cut.lookahead,
@@ -408,18 +400,6 @@ impl Whole {
         let several = Several::new(cut.lookahead, &mut parts, cuts, node_places, link_places);
         Network::divided(hosts, parts, several, division)
     }
-}
-
-/// A part under construction.
-#[derive(Default)]
-struct Piece {
-    nodes: Vec<Node>,
-    wires: Vec<Wire>,
-    controls: Vec<Option<Box<Controlled>>>,
-    hosts: Vec<NodeId>,
-    names: Vec<NodeId>,
-    /// The places of links, by the names that everybody uses.
-    links: BTreeMap<u32, u32>,
 }
 
 impl Blueprint {

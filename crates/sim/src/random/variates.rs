@@ -14,7 +14,7 @@ pub struct Shape(u32);
 
 impl Shape {
     /// α = `thousandths` / 1000; `None` for zero.
-    pub const fn from_thousandths(thousandths: u32) -> Option<Shape> {
+    pub(crate) const fn from_thousandths(thousandths: u32) -> Option<Shape> {
         if thousandths == 0 { None } else { Some(Shape(thousandths)) }
     }
 

@@ -19,7 +19,7 @@ pub enum Amount {
 
 /// Opens one connection and keeps its send buffer full.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+struct Bulk {
     flow: FlowId,
     remote: SocketAddr,
     amount: Amount,
@@ -27,13 +27,13 @@ pub struct Bulk {
     connection: Option<ConnectionId>,
 }
 
-impl Bulk {
-    /// A transfer to `remote`.
-    pub fn new(flow: FlowId, remote: SocketAddr, amount: Amount) -> Self {
-        Bulk { flow, remote, amount, sent: 0, connection: None }
-    }
+/// A transfer to `remote`, as fast as TCP allows.
+pub fn bulk(flow: FlowId, remote: SocketAddr, amount: Amount) -> Box<dyn Application> {
+    Box::new(Bulk { flow, remote, amount, sent: 0, connection: None })
+}
 
-    fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+impl Bulk {
+    fn fill(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let left = match self.amount {
             Amount::Bytes(all) => all.saturating_sub(self.sent),
             Amount::Until(end) if io.now() >= end => 0,
@@ -49,7 +49,7 @@ impl Bulk {
 }
 
 impl Application for Bulk {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         if let Some(id) = self.connection {
             return self.fill(io, id);
         }
@@ -62,7 +62,7 @@ impl Application for Bulk {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected | Signal::Writable => self.fill(io, id),
             Signal::Closed => {

@@ -1,6 +1,6 @@
 //! UDP that heeds nothing: on for a while, off for a while.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use crate::random::Draw;
 use crate::units::Rate;
 use std::net::SocketAddrV4;
@@ -8,7 +8,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Sends datagrams of one size at a rate while it is on.
 #[derive(Debug)]
-pub struct OnOff {
+struct OnOff {
     flow: FlowId,
     port: u16,
     remote: SocketAddrV4,
@@ -23,27 +23,25 @@ pub struct OnOff {
     until: Option<Instant>,
 }
 
-impl OnOff {
-    /// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, on and off in turns for so many
-    /// nanoseconds each, until `stop`. If it is never off it is always on.
-    pub fn new(
-        flow: FlowId,
-        port: u16,
-        remote: SocketAddrV4,
-        rate: Rate,
-        payload: u16,
-        (on, off): (Draw, Draw),
-        stop: Instant,
-    ) -> Self {
-        let bits = (u128::from(payload) + u128::from(super::DATAGRAM_HEADERS as u32)) * 8;
-        let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec());
-        let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
-        OnOff { flow, port, remote, payload, gap, on, off, stop, until: None }
-    }
+/// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, on and off in turns for so many
+/// nanoseconds each, until `stop`. If it is never off it is always on.
+pub fn on_off(
+    flow: FlowId,
+    port: u16,
+    remote: SocketAddrV4,
+    rate: Rate,
+    payload: u16,
+    (on, off): (Draw, Draw),
+    stop: Instant,
+) -> Box<dyn Application> {
+    let bits = (u128::from(payload) + u128::from(super::DATAGRAM_HEADERS as u32)) * 8;
+    let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec());
+    let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
+    Box::new(OnOff { flow, port, remote, payload, gap, on, off, stop, until: None })
 }
 
 impl Application for OnOff {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if now >= self.stop {
             return;
@@ -51,7 +49,7 @@ impl Application for OnOff {
         let until = match self.until {
             Some(until) => until,
             None => {
-                io.sends_to(self.flow, self.remote.into());
+                io.sends(self.flow, Sends::To(self.remote.into()));
                 let until = now + Duration::from_nanos(self.on.draw(io.rng()));
                 *self.until.insert(until)
             }
@@ -73,25 +71,23 @@ impl Application for OnOff {
 
 /// Counts the datagrams that come to a port.
 #[derive(Debug)]
-pub struct DatagramSink {
+struct DatagramSink {
     flow: FlowId,
     port: u16,
 }
 
-impl DatagramSink {
-    /// A sink for `flow` at `port`.
-    pub fn new(flow: FlowId, port: u16) -> Self {
-        DatagramSink { flow, port }
-    }
+/// Counts the datagrams that come to `port` for `flow`.
+pub fn datagram_sink(flow: FlowId, port: u16) -> Box<dyn Application> {
+    Box::new(DatagramSink { flow, port })
 }
 
 impl Application for DatagramSink {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         // If somebody else has the port, nothing will be delivered, and the ledger shows it.
         io.bind(self.port);
     }
 
-    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+    fn on_datagram(&mut self, io: &mut dyn Io, payload: usize) {
         let now = io.now();
         let flow = io.ledger().flow(self.flow);
         flow.delivered += payload as u64;

@@ -9,7 +9,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Writes a chunk at regular intervals, as a codec does. Data for which there is no room waits.
 #[derive(Debug)]
-pub struct Limited {
+struct Limited {
     flow: FlowId,
     remote: SocketAddr,
     chunk: u64,
@@ -20,15 +20,21 @@ pub struct Limited {
     backlog: u64,
 }
 
-impl Limited {
-    /// `chunk` bytes at a time, at `rate`, to `remote` until `stop`.
-    pub fn new(flow: FlowId, remote: SocketAddr, rate: Rate, chunk: u64, stop: Instant) -> Self {
-        let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
-        let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
-        Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 }
-    }
+/// A stream of `chunk` bytes at a time, at `rate`, to `remote` until `stop`.
+pub fn limited(
+    flow: FlowId,
+    remote: SocketAddr,
+    rate: Rate,
+    chunk: u64,
+    stop: Instant,
+) -> Box<dyn Application> {
+    let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
+    let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
+    Box::new(Limited { flow, remote, chunk, interval, stop, connection: None, backlog: 0 })
+}
 
-    fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+impl Limited {
+    fn push(&mut self, io: &mut dyn Io, id: ConnectionId) {
         self.backlog -= io.write(id, self.backlog);
         if self.backlog == 0 && io.now() >= self.stop {
             self.connection = None;
@@ -38,7 +44,7 @@ impl Limited {
 }
 
 impl Application for Limited {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         match self.connection {
             None if now >= self.stop => return,
@@ -60,7 +66,7 @@ impl Application for Limited {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected | Signal::Writable => self.push(io, id),
             Signal::Closed => {

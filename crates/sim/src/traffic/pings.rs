@@ -2,7 +2,7 @@
 //!
 //! Datagrams have no contents here. So the size of one says which it is: the sizes of pings in a row differ, and an answer has the size of its question.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use transom_tcp::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use transom_tcp::time::{Duration, Instant};
 /// So many sizes there are. A ping whose answer has not come when its size is used again is lost.
 const SIZES: u16 = 64;
 
-/// The asking end. Each answer counts as a completed transfer, from the question to the answer.
+/// The asking end.
 #[derive(Debug)]
-pub struct Pings {
+struct Pings {
     flow: FlowId,
     port: u16,
     remote: SocketAddrV4,
@@ -26,29 +26,28 @@ pub struct Pings {
     begun: bool,
 }
 
-impl Pings {
-    /// Datagrams of at least `payload` bytes from `port` to `remote`, one each `interval`, until `stop`. They are up to 63 bytes longer.
-    pub fn new(
-        flow: FlowId,
-        port: u16,
-        remote: SocketAddrV4,
-        payload: u16,
-        interval: Duration,
-        stop: Instant,
-    ) -> Self {
-        let payload = payload.clamp(1, u16::MAX - SIZES);
-        let waiting = VecDeque::new();
-        Pings { flow, port, remote, payload, interval, stop, sent: 0, waiting, begun: false }
-    }
+/// Datagrams of at least `payload` bytes from `port` to `remote`, one each `interval`, until `stop`. They are up to 63 bytes longer. Each answer
+/// counts as a completed transfer, from the question to the answer.
+pub fn pings(
+    flow: FlowId,
+    port: u16,
+    remote: SocketAddrV4,
+    payload: u16,
+    interval: Duration,
+    stop: Instant,
+) -> Box<dyn Application> {
+    let payload = payload.clamp(1, u16::MAX - SIZES);
+    let waiting = VecDeque::new();
+    Box::new(Pings { flow, port, remote, payload, interval, stop, sent: 0, waiting, begun: false })
 }
 
 impl Application for Pings {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         let now = io.now();
         if !self.begun {
             self.begun = true;
             io.bind(self.port);
-            io.sends_to(self.flow, self.remote.into());
+            io.sends(self.flow, Sends::To(self.remote.into()));
             io.ledger().flow(self.flow).started = Some(now);
         }
         if now >= self.stop {
@@ -62,7 +61,7 @@ impl Application for Pings {
         io.call_at(now + self.interval);
     }
 
-    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+    fn on_datagram(&mut self, io: &mut dyn Io, payload: usize) {
         let is_it = |(size, _): &(u16, Instant)| usize::from(*size) == payload;
         // A second answer to the same question has none left.
         let Some(place) = self.waiting.iter().position(is_it) else { return };
@@ -80,27 +79,25 @@ impl Application for Pings {
     }
 }
 
-/// The answering end: it sends each datagram back.
+/// The answering end.
 #[derive(Debug)]
-pub struct Echo {
+struct Echo {
     port: u16,
     remote: SocketAddrV4,
 }
 
-impl Echo {
-    /// Answers at `port` to `remote`, which alone asks there.
-    pub fn new(port: u16, remote: SocketAddrV4) -> Self {
-        Echo { port, remote }
-    }
+/// Sends each datagram that comes to `port` back to `remote`, which alone asks there.
+pub fn echo(port: u16, remote: SocketAddrV4) -> Box<dyn Application> {
+    Box::new(Echo { port, remote })
 }
 
 impl Application for Echo {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         // If somebody else has the port, nothing is answered, and the ledger shows it.
         io.bind(self.port);
     }
 
-    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+    fn on_datagram(&mut self, io: &mut dyn Io, payload: usize) {
         io.send_datagram(self.port, self.remote, u16::try_from(payload).unwrap_or(u16::MAX));
     }
 

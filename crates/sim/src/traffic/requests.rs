@@ -3,7 +3,7 @@
 //! How large a request and its response are is drawn where the request is made. The other end is told beside the network
 //! ([`Plan`]), as a real server reads it in the request.
 
-use super::{Application, Bond, FlowId, Io};
+use super::{Application, Bond, FlowId, Io, Sends};
 use crate::network::host::Map;
 use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    fn draw(&self, io: &mut Io<'_>) -> (u64, u64) {
+    fn draw(&self, io: &mut dyn Io) -> (u64, u64) {
         let request = self.request.draw(io.rng()).max(1);
         (request, self.response.draw(io.rng()).max(1))
     }
@@ -112,7 +112,7 @@ pub fn requests(
 }
 
 impl Requests {
-    fn open(&mut self, io: &mut Io<'_>) {
+    fn open(&mut self, io: &mut dyn Io) {
         let Some(id) = io.connect(self.remote) else { return };
         self.fetches.push((id, None));
         let now = io.now();
@@ -120,7 +120,7 @@ impl Requests {
     }
 
     /// Makes the next request on a connection, or closes it if there is none to make.
-    fn ask(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn ask(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let now = io.now();
         if self.left == 0 || now >= self.stop {
             return self.close(io, id);
@@ -142,13 +142,13 @@ impl Requests {
         self.fetches.iter_mut().find(|(one, _)| *one == id).map(|(_, fetch)| fetch)
     }
 
-    fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn push(&mut self, io: &mut dyn Io, id: ConnectionId) {
         if let Some(Some(fetch)) = self.slot(id) {
             fetch.unsent -= io.write(id, fetch.unsent);
         }
     }
 
-    fn take(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn take(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let taken = io.read(id);
         let now = io.now();
         let flow = io.ledger().flow(self.flow);
@@ -173,13 +173,13 @@ impl Requests {
         }
     }
 
-    fn pause(&mut self, io: &mut Io<'_>) {
+    fn pause(&mut self, io: &mut dyn Io) {
         let think = Duration::from_nanos(self.exchange.think.draw(io.rng()));
         let at = io.now() + think;
         io.call_at(at);
     }
 
-    fn close(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn close(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let Some(place) = self.fetches.iter().position(|(one, _)| *one == id) else { return };
         self.fetches.remove(place);
         if let Some(local) = io.local_address(id) {
@@ -198,7 +198,7 @@ impl Requests {
 }
 
 impl Application for Requests {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         if io.now() >= self.stop {
             let open: Vec<ConnectionId> = self.fetches.iter().map(|(id, _)| *id).collect();
             return open.into_iter().for_each(|id| self.close(io, id));
@@ -228,7 +228,7 @@ impl Application for Requests {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected => self.ask(io, id),
             Signal::Writable => self.push(io, id),
@@ -253,7 +253,7 @@ struct Responder {
 }
 
 impl Responder {
-    fn serve(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn serve(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let taken = io.read(id);
         let Some((client, come, owed)) = self.pending.get_mut(&id) else { return };
         *come += taken.progress();
@@ -276,13 +276,13 @@ impl Responder {
 }
 
 impl Application for Responder {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         // If somebody else listens there already, nothing will be answered, and the ledger shows it.
         io.listen(self.port);
-        io.sends_from(self.flow, self.port);
+        io.sends(self.flow, Sends::From(self.port));
     }
 
-    fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn on_accept(&mut self, io: &mut dyn Io, id: ConnectionId) {
         if let Some(client) = io.remote_address(id) {
             io.register_sender(self.flow, id);
             self.pending.insert(id, (client, 0, 0));
@@ -290,7 +290,7 @@ impl Application for Responder {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         if matches!(signal, Signal::Readable | Signal::Writable | Signal::Closed) {
             self.serve(io, id);
         }

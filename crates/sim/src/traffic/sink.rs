@@ -4,20 +4,20 @@ use super::{Application, Bond, FlowId, Io};
 use transom_stack::ConnectionId;
 use transom_tcp::Signal;
 
-/// Listens at a port, reads everything, and closes when the other end has.
+/// The reader.
 #[derive(Clone, Debug)]
-pub struct Sink {
+struct Sink {
     flow: FlowId,
     port: u16,
 }
 
-impl Sink {
-    /// A sink for `flow` at `port`.
-    pub fn new(flow: FlowId, port: u16) -> Self {
-        Sink { flow, port }
-    }
+/// Listens at `port`, reads everything for `flow`, and closes when the other end has.
+pub fn sink(flow: FlowId, port: u16) -> Box<dyn Application> {
+    Box::new(Sink { flow, port })
+}
 
-    fn drain(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+impl Sink {
+    fn drain(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let taken = io.read(id);
         let now = io.now();
         let flow = io.ledger().flow(self.flow);
@@ -34,16 +34,16 @@ impl Sink {
 }
 
 impl Application for Sink {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         // If somebody else listens there already, nothing will be delivered, and the ledger shows it.
         io.listen(self.port);
     }
 
-    fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn on_accept(&mut self, io: &mut dyn Io, id: ConnectionId) {
         self.drain(io, id);
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         if matches!(signal, Signal::Readable | Signal::Closed) {
             self.drain(io, id);
         }

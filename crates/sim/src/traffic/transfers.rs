@@ -10,7 +10,7 @@ use transom_tcp::time::Instant;
 
 /// Sends what a [`Schedule`] says to one receiver.
 #[derive(Debug)]
-pub struct Transfers {
+struct Transfers {
     flow: FlowId,
     remote: SocketAddr,
     schedule: Schedule,
@@ -24,23 +24,20 @@ pub struct Transfers {
     left: Map<ConnectionId, u64>,
 }
 
-impl Transfers {
-    /// Transfers to `remote`; none begins at `stop` or later.
-    pub fn new(flow: FlowId, remote: SocketAddr, schedule: Schedule, stop: Instant) -> Self {
-        Transfers {
-            flow,
-            remote,
-            schedule,
-            stop,
-            began: None,
-            count: 0,
-            next: None,
-            left: Map::default(),
-        }
-    }
+/// Sends what `schedule` says to `remote`; no transfer begins at `stop` or later.
+pub fn transfers(
+    flow: FlowId,
+    remote: SocketAddr,
+    schedule: Schedule,
+    stop: Instant,
+) -> Box<dyn Application> {
+    let left = Map::default();
+    Box::new(Transfers { flow, remote, schedule, stop, began: None, count: 0, next: None, left })
+}
 
+impl Transfers {
     /// Decides about the next transfer, the last one having begun or ended now.
-    fn plan(&mut self, io: &mut Io<'_>) {
+    fn plan(&mut self, io: &mut dyn Io) {
         let now = io.now();
         let began = *self.began.get_or_insert(now);
         self.next =
@@ -50,14 +47,14 @@ impl Transfers {
         }
     }
 
-    fn begin(&mut self, io: &mut Io<'_>, bytes: u64) {
+    fn begin(&mut self, io: &mut dyn Io, bytes: u64) {
         self.count += 1;
         let Some(id) = io.connect(self.remote) else { return };
         io.transfer_begins(self.flow, id);
         self.left.insert(id, bytes);
     }
 
-    fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+    fn fill(&mut self, io: &mut dyn Io, id: ConnectionId) {
         let Some(left) = self.left.get_mut(&id) else { return };
         *left -= io.write(id, *left);
         if *left == 0 {
@@ -69,7 +66,7 @@ impl Transfers {
 }
 
 impl Application for Transfers {
-    fn on_timer(&mut self, io: &mut Io<'_>) {
+    fn on_timer(&mut self, io: &mut dyn Io) {
         while let Some(next) = self.next.filter(|next| next.at <= io.now()) {
             self.next = None;
             self.begin(io, next.bytes);
@@ -82,7 +79,7 @@ impl Application for Transfers {
         }
     }
 
-    fn on_signal(&mut self, io: &mut Io<'_>, id: ConnectionId, signal: Signal) {
+    fn on_signal(&mut self, io: &mut dyn Io, id: ConnectionId, signal: Signal) {
         match signal {
             Signal::Connected | Signal::Writable => self.fill(io, id),
             // The receiver closes when it has everything.

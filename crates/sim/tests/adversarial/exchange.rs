@@ -227,9 +227,9 @@ pub(crate) fn run_with(
     }
     let mut pair = Pair::new(host_a, host_b, [&links[0], &links[1]], seed, Instant::ZERO);
     if trace {
-        pair.set_tap(Box::new(|now, side, bytes| {
-            let Ok(ip) = IpPacket::parse(bytes) else { return };
-            let Ok(tcp) = transom_wire::TcpPacket::parse(ip.payload()) else { return };
+        pair.set_middlebox(|now, side, bytes| {
+            let Ok(ip) = IpPacket::parse(bytes) else { return true };
+            let Ok(tcp) = transom_wire::TcpPacket::parse(ip.payload()) else { return true };
             let h = &tcp.header;
             println!(
                 "{now:?} {side:?} {:?} seq {} ack {} win {} len {} {:?} {:?}",
@@ -241,7 +241,8 @@ pub(crate) fn run_with(
                 h.options.sack.as_slice(),
                 h.options.partial
             );
-        }));
+            true
+        });
     }
     let remote = std::net::SocketAddr::new(b.parse().unwrap(), 80);
     let mut ends = [End::new(Side::A, &mut rng), End::new(Side::B, &mut rng)];

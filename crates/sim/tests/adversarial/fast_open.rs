@@ -190,16 +190,17 @@ fn run(seed: u64, trace: bool, seen: &mut Seen) {
     }
     let syns: Syns = Syns::default();
     let kept = syns.clone();
-    pair.set_tap(Box::new(move |at, side, bytes| {
+    pair.set_middlebox(move |at, side, bytes| {
         let packet = IpPacket::parse(bytes).unwrap();
         let segment = TcpPacket::parse(packet.payload()).unwrap();
         if trace {
             eprintln!("{at:?} {side:?} {segment:?}");
         }
         if segment.header.flags.contains(Flags::SYN) && !segment.payload.is_empty() {
-            kept.lock().unwrap().push(bytes.to_vec());
+            kept.lock().unwrap().push(bytes.clone());
         }
-    }));
+        true
+    });
     let mut server = Server { listener, syns, ends: Vec::new(), seen: HashMap::new() };
     for _ in 0..ROUNDS {
         let mut clients: Vec<_> = (0..=rng.below(4)).map(|_| open(&mut pair, rng)).collect();

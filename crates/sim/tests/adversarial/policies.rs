@@ -8,7 +8,7 @@ use super::exchange::{once_open, run_with};
 use super::shadow::{Shadow, simple};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transom_extensions::policy::{INPUTS, Network, Policy};
+use transom_extensions::policy::{INPUTS, Network, extension};
 use transom_sim::{Rng, Streams};
 
 /// A policy: of two layers with random weights, or one layer that always says the same extremes.
@@ -46,8 +46,8 @@ fn no_policy_is_more_aggressive_than_tcp_and_everything_ends() {
             let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
             connection.attach(now, Box::new(shadow)).unwrap();
             let network = Arc::new(network(&mut rng));
-            let policy = Policy::new("policy", network.period(), Box::new(network));
-            let layer = connection.attach(now, Box::new(policy));
+            let policy = extension(network.period(), Box::new(network));
+            let layer = connection.attach(now, policy);
             attached += u64::from(layer.is_ok());
             if trace {
                 println!("{now:?} {side:?}: {layer:?}");

@@ -155,9 +155,10 @@ fn packets(seed: u64, stack: impl Fn(Vec<Imp>) -> Vec<Imp>) -> (u64, u64) {
         if !tapped {
             tapped = true;
             let digest = Arc::clone(&digest);
-            pair.set_tap(Box::new(move |now, side, bytes| {
-                (now.as_nanos(), side as u64, bytes).hash(&mut *digest.lock().unwrap());
-            }));
+            pair.set_middlebox(move |now, side, bytes| {
+                (now.as_nanos(), side as u64, bytes.as_slice()).hash(&mut *digest.lock().unwrap());
+                true
+            });
         }
         attach(pair, end);
     };

@@ -34,10 +34,11 @@ impl Two {
         let now = pair.now();
         let last: std::rc::Rc<std::cell::RefCell<[TcpHeader; 2]>> = Default::default();
         let seen = last.clone();
-        pair.set_tap(Box::new(move |_, side, bytes| {
+        pair.set_middlebox(move |_, side, bytes| {
             let ip = IpPacket::parse(bytes).unwrap();
             seen.borrow_mut()[side as usize] = TcpPacket::parse(ip.payload()).unwrap().header;
-        }));
+            true
+        });
         let first = pair.host(Side::A).connect(now, None, SERVICE, None).unwrap();
         pair.run_until(now + Duration::from_secs(1), |_| false);
         let second = pair.host(Side::B).accept(listener).unwrap().0;

@@ -1,6 +1,6 @@
 //! A policy in the kernel program beside the extension: the same events, the same decisions.
 
-use transom_extensions::policy::{Network, Policy};
+use transom_extensions::policy::{Network, extension};
 use transom_tcp::extension::ExtensionChoice;
 
 use super::nice::{InUserSpace, life, programs};
@@ -36,7 +36,7 @@ fn network(seed: u64, period: u8) -> Network {
 fn compare(network: &Network, programs: &Programs, trace: &[RawEvent]) -> usize {
     let network = std::sync::Arc::new(network.clone());
     let choice = ExtensionChoice::new("policy", move || {
-        Box::new(Policy::new("policy", network.period(), Box::new(network.clone())))
+        extension(network.period(), Box::new(network.clone()))
     });
     let (first, rest) = trace.split_first().unwrap();
     let mut in_user_space = InUserSpace::new(first, &choice);

@@ -21,7 +21,10 @@ fn a_trace_is_part_of_the_identity_and_of_the_canonical_form() {
     assert_ne!(one.id(1, "1"), other.id(1, "1"));
     let link = &one.links[0];
     assert_eq!(link.there, link.back);
-    assert_eq!(link.there.rate_trace.as_ref().map(|trace| trace.text()), Some("cellular.trace"));
+    assert_eq!(
+        link.there.rate_trace.as_ref().and_then(|trace| trace.unread()),
+        Some("cellular.trace")
+    );
     // Of "1\n2\n".
     let sum = "a6e2b7a040683432de03a18fd8a1939a2fdf82585b364bfc874bdd4095c4cae1";
     assert_eq!(link.there.rate_trace_sha256.as_deref(), Some(sum));

@@ -3,7 +3,6 @@
 use transom_tcp::time::Duration;
 
 use super::*;
-use crate::link::GilbertElliott;
 
 fn config(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -33,17 +32,17 @@ fn a_command_line() {
         rate_trace_sha256: None,
         policer: Some("5Mbit/s burst 20kB".parse().unwrap()),
         queue: crate::units::Limit::Bytes(65_536).into(),
-        window: "target-window(upper=40kB, lower=20kB)".parse().unwrap(),
+        window: Some("target-window(upper=40kB, lower=20kB)".parse().unwrap()),
         delay: Duration::from_millis(20),
         delay_spread: Duration::from_millis(3),
         jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
         jitter_order: JitterOrder::Free,
-        loss: Loss::GilbertElliott(GilbertElliott {
+        loss: Loss::GilbertElliott {
             good_to_bad: percent(1),
             bad_to_good: percent(25),
             bad_loss: percent(50),
             good_loss: Probability::ZERO,
-        }),
+        },
         duplicate: Probability::ratio(1, 1000),
         bleach: "ect1 + ce".parse().unwrap(),
         corrupt: Corrupt { probability: Probability::ratio(1, 500), bits: 3 },

@@ -1,6 +1,7 @@
 //! Links whose rate follows a trace, by hand.
 
 use super::*;
+use crate::link::rate_trace::Opportunities;
 
 /// Disciplines that leave alone what a few packets wait.
 const QUEUES: [&str; 5] = [

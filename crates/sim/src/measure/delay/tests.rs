@@ -49,9 +49,13 @@ fn four_at_once() {
         let late = LinkSample::take(&mut link, at(3000));
         assert_eq!((late.counters.dequeued, late.waiting.packets), (4, 0), "{queue}");
         assert_eq!(late.delays.count(), 2, "{queue}");
-        let all = QueueDelay::between(&[before, early.clone(), late.clone()]).unwrap();
-        assert_eq!((all.packets(), all.mean(), all.max()), (4, 1.5e6, ms(3)), "{queue}");
-        assert_eq!(all.min(), Duration::ZERO);
+        let all = QueueDelay::between(&[before, early.clone(), late.clone()], Lane::All).unwrap();
+        assert_eq!(
+            (all.packets(), all.mean(), all.percentile(100.0)),
+            (4, 1.5e6, ms(3)),
+            "{queue}"
+        );
+        assert_eq!(all.percentile(0.0), Duration::ZERO);
         let near = |measured: Duration, exact: u64| {
             let ratio = measured.as_nanos() as f64 / exact as f64;
             assert!((1.0..1.01).contains(&ratio), "{queue}: {measured:?}");
@@ -63,9 +67,9 @@ fn four_at_once() {
         // √((1.5² + 0.5² + 0.5² + 1.5²) / 4) ms
         assert!((all.deviation() / 1.25f64.sqrt() / 1e6 - 1.0).abs() < 0.01, "{queue}");
         // 2 ms and 3 ms.
-        let second = QueueDelay::between(&[early, late]).unwrap();
+        let second = QueueDelay::between(&[early, late], Lane::All).unwrap();
         assert_eq!((second.packets(), second.mean()), (2, 2.5e6), "{queue}");
-        let least = second.min().as_nanos();
+        let least = second.percentile(0.0).as_nanos();
         assert!((1_980_000..=2_000_000).contains(&least), "{queue}: {least}");
     }
 }
@@ -80,10 +84,13 @@ fn packets_that_find_the_link_idle_count() {
         });
         let after = LinkSample::take(&mut link, at(50_000));
         assert!(after.delays.is_empty(), "{queue}");
-        let delay = QueueDelay::between(&[before.clone(), after]).unwrap();
+        let delay = QueueDelay::between(&[before.clone(), after], Lane::All).unwrap();
         assert_eq!((delay.packets(), delay.mean()), (10, 0.0), "{queue}");
-        assert_eq!((delay.max(), delay.percentile(99.0)), (Duration::ZERO, Duration::ZERO));
-        assert!(QueueDelay::between(&[before.clone(), before]).is_none());
+        assert_eq!(
+            (delay.percentile(100.0), delay.percentile(99.0)),
+            (Duration::ZERO, Duration::ZERO)
+        );
+        assert!(QueueDelay::between(&[before.clone(), before], Lane::All).is_none());
     }
 }
 
@@ -132,13 +139,13 @@ fn lanes_are_told_apart() {
         link.send_of(at(0), number as u32, 1250, (ecn, Flow::NONE));
     }
     let after = LinkSample::take(&mut link, at(10_000));
-    let of = |lane| QueueDelay::of_lane(&[before.clone(), after.clone()], lane).unwrap();
+    let of = |lane| QueueDelay::between(&[before.clone(), after.clone()], lane).unwrap();
     let (all, low, classic) = (of(Lane::All), of(Lane::LowLatency), of(Lane::Classic));
     assert_eq!((all.packets(), low.packets(), classic.packets()), (4, 1, 3));
     // The first was on its way already; the third overtakes the second.
-    assert_eq!((low.mean(), low.max()), (1e6, ms(1)));
+    assert_eq!((low.mean(), low.percentile(100.0)), (1e6, ms(1)));
     assert!((classic.mean() - 5e6 / 3.0).abs() < 1.0, "{}", classic.mean());
-    assert_eq!(all.max(), ms(3));
+    assert_eq!(all.percentile(100.0), ms(3));
 }
 
 /// A shaper in the queue holds packets back although the link is free: the model asks again when the queue is ready.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::link::LinkConfig;
 use crate::network::{HostConfig, Topology};
-use crate::traffic::{Amount, Bulk, DatagramSink, FlowId, OnOff, Sink};
+use crate::traffic::{Amount, FlowId, Sends, bulk, datagram_sink, on_off, sink};
 use crate::units::Rate;
 use std::net::SocketAddrV4;
 use transom_tcp::time::Duration;
@@ -40,8 +40,9 @@ fn packets_pass_from_one_gateway_to_the_other_unchanged() {
     let mut network = topology.build().unwrap();
     assert_eq!(network.next_event(), None);
     let packet = datagram(1, 2, 972);
-    network.count_to(a, SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT).into(), FLOW);
-    network.count_from(a, 9, FlowId(1));
+    let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
+    network.count(a, Sends::To(remote.into()), FLOW);
+    network.count(a, Sends::From(9), FlowId(1));
     for _ in 0..2 {
         network.inject(ms(5), a, packet.clone()).unwrap();
     }
@@ -52,12 +53,12 @@ fn packets_pass_from_one_gateway_to_the_other_unchanged() {
     assert_eq!(network.take_departure(b), None);
     network.run_until(ms(100)).unwrap();
     for at in [26, 27] {
-        let departure = network.take_departure(b).unwrap();
-        assert_eq!((departure.at, &departure.bytes), (ms(at), &packet));
+        assert_eq!(network.take_departure(b), Some((ms(at), packet.clone())));
     }
     assert_eq!(network.take_departure(b), None);
     assert_eq!(network.take_departure(a), None);
-    assert_eq!((network.packets(), network.packets_on_their_way()), (2, 0));
+    let totals = network.totals();
+    assert_eq!((totals.packets, totals.on_their_way), (2, 0));
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn a_router_on_the_way_counts_as_a_hop() {
     let sent = datagram(2, 1, 10);
     network.inject(ms(0), b, sent.clone()).unwrap();
     network.run_until(ms(2)).unwrap();
-    let Departure { at, bytes } = network.take_departure(a).unwrap();
+    let (at, bytes) = network.take_departure(a).unwrap();
     assert_eq!(at, ms(2));
     let (before, after) = (IpPacket::parse(&sent).unwrap(), IpPacket::parse(&bytes).unwrap());
     assert_eq!(after.hop_limit(), before.hop_limit() - 1);
@@ -92,7 +93,8 @@ fn packets_for_nobody_are_counted() {
     for bytes in [datagram(1, 3, 4), multicast, vec![0x60; 40], vec![1, 2, 3], Vec::new()] {
         network.inject(ms(1), a, bytes).unwrap();
     }
-    assert_eq!((network.undeliverable(), network.packets()), (5, 0));
+    let totals = network.totals();
+    assert_eq!((totals.undeliverable, totals.packets), (5, 0));
     let error = network.inject(ms(1), b, datagram(1, 2, 4)).unwrap_err();
     assert_eq!(error.to_string(), "node 1 is not a gateway");
     assert_eq!(network.take_departure(b), None);
@@ -103,7 +105,7 @@ fn a_host_verifies_what_comes_from_outside() {
     let mut topology = Topology::new(1);
     let (a, b) = (topology.gateway(), topology.host(HostConfig::default()));
     topology.join(a, b, link(""), link(""));
-    topology.run(b, Instant::ZERO, Box::new(DatagramSink::new(FLOW, PORT))).unwrap();
+    topology.run(b, Instant::ZERO, datagram_sink(FLOW, PORT)).unwrap();
     let mut network = topology.build().unwrap();
     network.inject(ms(1), a, datagram(1, 2, 100)).unwrap();
     network.run_until(ms(2)).unwrap();
@@ -124,7 +126,7 @@ fn a_damaged_packet_leaves_damaged() {
     let sent = datagram(1, 2, 100);
     network.inject(ms(1), a, sent.clone()).unwrap();
     network.run_until(ms(1)).unwrap();
-    let left = network.take_departure(b).unwrap().bytes;
+    let left = network.take_departure(b).unwrap().1;
     assert_eq!(left.len(), sent.len());
     assert_ne!(left, sent);
 }
@@ -135,8 +137,8 @@ fn a_network_cut_in_two_does_what_the_whole_one_does() {
     const BYTES: u64 = 300_000;
     const LINK: &str = "rate=10Mbit/s, delay=10ms, queue=20 packets";
     let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
-    let bulk = || Box::new(Bulk::new(FLOW, remote.into(), Amount::Bytes(BYTES)));
-    let sink = || Box::new(Sink::new(FLOW, PORT));
+    let bulk = || bulk(FLOW, remote.into(), Amount::Bytes(BYTES));
+    let sink = || sink(FLOW, PORT);
 
     let mut topology = Topology::new(3);
     let ends = [topology.host(HostConfig::default()), topology.host(HostConfig::default())];
@@ -162,10 +164,10 @@ fn a_network_cut_in_two_does_what_the_whole_one_does() {
     {
         left.run_until(at).unwrap();
         right.run_until(at).unwrap();
-        while let Some(Departure { at, bytes }) = left.take_departure(out) {
+        while let Some((at, bytes)) = left.take_departure(out) {
             right.inject(at, back, bytes).unwrap();
         }
-        while let Some(Departure { at, bytes }) = right.take_departure(back) {
+        while let Some((at, bytes)) = right.take_departure(back) {
             left.inject(at, out, bytes).unwrap();
         }
     }
@@ -186,12 +188,12 @@ fn datagrams_leave_with_their_checksums() {
     let constant = crate::random::Draw::Constant;
     let remote = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), PORT);
     let periods = (constant(1_000_000), constant(0));
-    let source = OnOff::new(FLOW, 9, remote, rate, 97, periods, ms(1));
-    topology.run(a, Instant::ZERO, Box::new(source)).unwrap();
+    let source = on_off(FLOW, 9, remote, rate, 97, periods, ms(1));
+    topology.run(a, Instant::ZERO, source).unwrap();
     let mut network = topology.build().unwrap();
     network.run_until(ms(0) + Duration::from_micros(999)).unwrap();
-    let left = network.take_departure(b).unwrap();
-    let ip = IpPacket::parse(&left.bytes).unwrap();
-    assert_eq!((left.at, ip.total_len()), (ms(0), 125));
+    let (at, left) = network.take_departure(b).unwrap();
+    let ip = IpPacket::parse(&left).unwrap();
+    assert_eq!((at, ip.total_len()), (ms(0), 125));
     assert!(ip.transport_checksum_ok());
 }

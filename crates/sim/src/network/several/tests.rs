@@ -1,14 +1,14 @@
 //! A network on several cores does to the byte what it does on one: packets, flows, counters, event logs, and the order in which they are seen.
 
+use crate::link::LinkConfig;
+use crate::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
+use crate::random::Draw;
+use crate::traffic::{
+    Amount, Application, Exchange, FlowId, Io, Pattern, Schedule, bulk, datagram_sink, on_off,
+    requests, sink, transfers,
+};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
-use transom_sim::Draw;
-use transom_sim::link::LinkConfig;
-use transom_sim::network::{Division, HostConfig, Indivisible, LinkId, Network, NodeId, Topology};
-use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Io, OnOff, Pattern, Schedule, Sink,
-    Transfers, requests,
-};
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 
@@ -112,15 +112,15 @@ impl Plan {
                 |node, at, one: Box<dyn Application>| topology.run(node, at, one).unwrap();
             match kind {
                 0 | 1 => {
-                    run(from, begin, Box::new(Bulk::new(flow, remote, Amount::Bytes(60_000))));
-                    run(to, Instant::ZERO, Box::new(Sink::new(flow, port)));
+                    run(from, begin, bulk(flow, remote, Amount::Bytes(60_000)));
+                    run(to, Instant::ZERO, sink(flow, port));
                 }
                 2 => {
                     let (size, think) = (Draw::Uniform(1, 30_000), Draw::Exponential(5_000_000));
                     let schedule = Schedule::Web { size, think };
-                    let transfers = Transfers::new(flow, remote, schedule, end);
-                    run(from, begin, Box::new(transfers));
-                    run(to, Instant::ZERO, Box::new(Sink::new(flow, port)));
+                    let transfers = transfers(flow, remote, schedule, end);
+                    run(from, begin, transfers);
+                    run(to, Instant::ZERO, sink(flow, port));
                 }
                 3 => {
                     let exchange = Exchange {
@@ -136,14 +136,14 @@ impl Plan {
                 _ => {
                     let (rate, draw) = ("2Mbit/s".parse().unwrap(), Draw::Constant(20_000_000));
                     let remote = std::net::SocketAddrV4::new(address, port);
-                    let source =
-                        OnOff::new(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
-                    run(from, begin, Box::new(source));
-                    run(to, Instant::ZERO, Box::new(DatagramSink::new(flow, port)));
+                    let source = on_off(flow, 5000 + number, remote, rate, 500, (draw, draw), end);
+                    run(from, begin, source);
+                    run(to, Instant::ZERO, datagram_sink(flow, port));
                 }
             }
         }
-        Built { network: topology.build_on(cores).unwrap(), hosts, links }
+        topology.cores = cores;
+        Built { network: topology.build().unwrap(), hosts, links }
     }
 }
 
@@ -155,42 +155,31 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
         let seen = seen.clone();
         move |more: std::fmt::Arguments<'_>| seen.lock().unwrap().push(format!("{text} {more}"))
     };
-    for link in (0..*links).map(network_link) {
+    for link in (0..*links).map(LinkId) {
         let say = see(format!("{link:?} offered"));
-        network
-            .tap(link, Box::new(move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes)))));
+        network.tap(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
         let say = see(format!("{link:?} arrived"));
-        network.tap_arrivals(
-            link,
-            Box::new(move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes)))),
-        );
+        network
+            .tap_arrivals(link, move |at, bytes, _| say(format_args!("{at:?} {}", digest(bytes))));
     }
     for &host in &*hosts {
         let say = see(format!("{host:?} logged"));
-        network.watch_log(host, Box::new(move |record| say(format_args!("{record:?}"))));
+        network.watch_log(host, move |record| say(format_args!("{record:?}")));
     }
     // In several runs, with a look in between.
     for millis in [0, 7, 8, 150, 151, 600] {
         network.run_until(Instant::from_millis(millis)).unwrap();
         let mut seen = seen.lock().unwrap();
-        seen.push(format!(
-            "{:?} {} {} {} {} {:?}",
-            network.now(),
-            network.events(),
-            network.packets(),
-            network.packets_on_their_way(),
-            network.undeliverable(),
-            network.next_event(),
-        ));
+        let (now, totals, next) = (network.now(), network.totals(), network.next_event());
+        seen.push(format!("{now:?} {totals:?} {next:?}"));
         seen.push(format!("{:?}", network.flows()));
-        for link in (0..*links).map(network_link) {
-            seen.push(format!(
-                "{:?} {:?}",
-                network.link_counters(link),
-                network.window_report(link)
-            ));
+        for link in (0..*links).map(LinkId) {
+            let control = network.window_control(link);
+            let control =
+                control.map(|one| (one.counters(), one.table(), one.target(), one.active()));
+            seen.push(format!("{:?} {control:?}", network.link_counters(link)));
         }
-        for link in (0..*links).map(network_link) {
+        for link in (0..*links).map(LinkId) {
             seen.push(format!("{:?}", network.sample_link(link)));
         }
         for &host in &*hosts {
@@ -199,17 +188,6 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
     }
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     (network.division().clone(), seen)
-}
-
-/// The name of a link, from the first one's.
-fn network_link(number: u32) -> LinkId {
-    let mut topology = Topology::new(0);
-    let (a, b) = (topology.router(), topology.router());
-    let mut link = topology.join(a, b, LinkConfig::default(), LinkConfig::default());
-    for _ in 0..number / 2 {
-        link = topology.join(a, b, LinkConfig::default(), LinkConfig::default());
-    }
-    if number.is_multiple_of(2) { link.0 } else { link.1 }
 }
 
 fn digest(bytes: &[u8]) -> u64 {
@@ -263,7 +241,7 @@ fn events_of_one_nanosecond_keep_their_order() {
 struct Silent;
 
 impl Application for Silent {
-    fn on_timer(&mut self, _: &mut Io<'_>) {}
+    fn on_timer(&mut self, _: &mut dyn Io) {}
 }
 
 #[test]
@@ -276,7 +254,8 @@ fn an_indivisible_network_runs_on_one_core_and_says_why() {
         if silent {
             topology.run(b, Instant::ZERO, Box::new(Silent)).unwrap();
         }
-        (topology.build_on(2).unwrap(), b)
+        topology.cores = 2;
+        (topology.build().unwrap(), b)
     };
     let because = |network: &Network| match network.division() {
         Division::Indivisible(reason) => *reason,
@@ -298,5 +277,6 @@ fn an_indivisible_network_runs_on_one_core_and_says_why() {
     let (a, b) = (topology.host(HostConfig::default()), topology.gateway());
     let config: LinkConfig = "delay=1ms".parse().unwrap();
     topology.join(a, b, config.clone(), config);
-    assert_eq!(because(&topology.build_on(2).unwrap()), Indivisible::Gateway);
+    topology.cores = 2;
+    assert_eq!(because(&topology.build().unwrap()), Indivisible::Gateway);
 }
