@@ -260,7 +260,7 @@ impl<D: Device> Device for Emulated<D> {
             let headers = self.headers.get(..segment.header_len).unwrap_or_default();
             let Some(carried) = Carried::of(&mut self.pool, headers, &segment.payload) else {
                 // The stack cuts for the MTU it was told; a segment above it is its mistake.
-                let (length, limit) = (segment.len(), self.capabilities.mtu);
+                let (length, limit) = (segment.total_len(), self.capabilities.mtu);
                 return Err(SendError::TooLong { length, limit }.into());
             };
             send(&mut lock(&self.path).egress, now, carried);

@@ -198,7 +198,7 @@ fn open_segment(payload: usize) -> Vec<u8> {
     Ipv4Header::new(src, dst, Protocol::TCP).emit(20 + payload, &mut packet).unwrap();
     tcp.emit(&mut packet[20..]).unwrap();
     let pseudo = pseudo_header(src.into(), dst.into(), Protocol::TCP, 20 + payload as u32);
-    packet[36..38].copy_from_slice(&pseudo.get().to_be_bytes());
+    packet[36..38].copy_from_slice(&pseudo.0.to_be_bytes());
     packet
 }
 

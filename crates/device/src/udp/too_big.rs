@@ -3,6 +3,7 @@
 //! A tunnel whose path takes less than before is such a router: its own stack is told, and sends shorter packets.
 
 use transom_base::packet::PacketBuf;
+use transom_wire::{IcmpMessage, IpPacket};
 use transom_wire::IpPacket;
 use transom_wire::icmp::{self, IcmpMessage};
 use transom_wire::offload::RxOffload;

@@ -95,7 +95,7 @@ pub(super) fn write_headers(
         pseudo_header(key.local, key.remote, Protocol::TCP, (tcp_len + payload_len) as u32);
     // [MUST-2]
     let (field, checksum) = if device_completes {
-        (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
+        (pseudo.0, TxChecksum::Partial { start: ip_len as u16, offset: 16 })
     } else {
         let sum = Sum::of_slices(&[tcp, payload[0], payload[1]]);
         ((pseudo + sum).checksum(), TxChecksum::Complete)

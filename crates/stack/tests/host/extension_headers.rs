@@ -191,7 +191,7 @@ fn nothing_follows_no_next_header() {
 #[test]
 fn extension_headers_of_errors_are_not_reported() {
     let mut host = Host::new();
-    let code = transom_wire::icmp::UnreachableCode::Port;
+    let code = transom_wire::UnreachableCode::Port;
     let error = icmp(PEER6, HOST6, &IcmpMessage::Unreachable { code, quoted: &[0; 48] });
     let redirect = icmp(PEER6, HOST6, &IcmpMessage::Unknown { kind: 137, code: 0, body: &[0; 36] });
     let echo = icmp(PEER6, HOST6, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });

@@ -146,7 +146,7 @@ fn negative_responses_pause_fast_open() {
             host.close(id);
         },
         |host, _, syn| {
-            let code = transom_wire::icmp::UnreachableCode::Port;
+            let code = transom_wire::UnreachableCode::Port;
             let message = transom_wire::IcmpMessage::Unreachable { code, quoted: &syn.bytes };
             host.inject(&transom_testkit::packets::icmp(ROUTER, HOST, &message));
         },

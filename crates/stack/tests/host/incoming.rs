@@ -8,10 +8,9 @@ use transom_stack::{
     AdmitError, IncomingId, ListenConfig, ListenerId, Packet, Refusal, StackSignal, Unreachable,
 };
 use transom_tcp::time::Duration;
-use transom_wire::icmp::UnreachableCode;
 use transom_wire::ip::QuotedPacket;
 use transom_wire::tcp::QuotedTcp;
-use transom_wire::{Flags, IcmpMessage, Options, Timestamps};
+use transom_wire::{Flags, IcmpMessage, Options, Timestamps, UnreachableCode};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
