@@ -164,7 +164,7 @@ pub struct WindowSample {
 
 impl From<WindowReport> for WindowSample {
     fn from(report: WindowReport) -> Self {
-        let WindowReport { counters, target, table: _, active: _ } = report;
+        let WindowReport { counters, target, .. } = report;
         let window::Counters {
             arrived: _,
             acks,

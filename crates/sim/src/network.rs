@@ -65,11 +65,11 @@ use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;
 
-pub use control::WindowReport;
 pub use division::{Division, Indivisible};
 pub use gateway::Departure;
 pub use host::LogReader;
 pub use topology::{HostConfig, Topology};
+pub use transom_router::window::WindowReport;
 
 /// A node's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,25 +11,12 @@ use crate::random::Streams;
 use std::collections::VecDeque;
 use transom_router::queue::Length;
 use transom_router::window::{
-    ChecksumState, ControlConfig, ControlConfigError, Counters, TableStats, WindowControl,
+    ChecksumState, ControlConfig, ControlConfigError, WindowControl, WindowReport,
 };
 use transom_tcp::time::{Duration, Instant};
 
 /// Streams of controls are numbered from here; see `topology`.
 const CONTROL_STREAMS: u64 = 1 << 33;
-
-/// The counters and the flow table of window control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WindowReport {
-    /// The counters.
-    pub(crate) counters: Counters,
-    /// The flow table.
-    pub(crate) table: TableStats,
-    /// The window that the policy has arrived at, in bytes, if it is the same for all flows.
-    pub(crate) target: Option<u64>,
-    /// Flows that have had something acknowledged lately.
-    pub(crate) active: u32,
-}
 
 /// A link's window control.
 pub(super) struct Controlled {
@@ -54,13 +41,7 @@ impl Controlled {
     }
 
     pub(super) fn report(&self) -> WindowReport {
-        let Controlled { control, held: _ } = self;
-        WindowReport {
-            counters: control.counters(),
-            table: control.table(),
-            target: control.target(),
-            active: control.active(),
-        }
+        self.control.report()
     }
 }
 
