@@ -315,12 +315,12 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
     pub fn flow_of(&self, packet: &[u8]) -> Flow {
-        self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
+        self.hasher.as_ref().map(|hasher| hasher.flow(packet)).unwrap_or_default()
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint at time `now`. Nobody knows its flow.
     fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
-        self.send_of(now, packet, len, (ecn, Flow::NONE))
+        self.send_of(now, packet, len, (ecn, Flow::default()))
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.

@@ -4,7 +4,7 @@ use super::SyntaxError;
 use crate::units::{Limit, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
-use transom_router::queue::{Config, ConfigError};
+use transom_router::queue::Config;
 
 /// A queue discipline with its parameters.
 ///
@@ -39,7 +39,7 @@ impl FromStr for QueueConfig {
             Err(_) => {}
         }
         let config: Config = text.parse()?;
-        config.validate().map_err(ConfigError::from)?;
+        config.validate()?;
         Ok(QueueConfig(config))
     }
 }
