@@ -223,7 +223,7 @@ impl BarePath {
                 }
                 connection.look_at(header);
                 let found = wanted(header, segment.payload)?;
-                connection.ack = header.seq + segment.segment_len();
+                connection.ack = header.seq + header.segment_len(segment.payload.len() as u32);
                 Some(found)
             })();
             self.tun.recycle(packet.buffer);

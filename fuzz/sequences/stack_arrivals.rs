@@ -92,7 +92,7 @@ impl Run {
 
     /// A packet arrives in a buffer that may be kept.
     fn arrive_owned(&mut self, packet: &[u8], room: usize) {
-        let buffer = PacketBuf::copy_of(&[&[0; 10], packet, &vec![0; room][..]].concat());
+        let buffer = PacketBuf::from([&[0; 10], packet, &vec![0; room][..]].concat());
         let range = 10..10 + packet.len();
         self.stack.on_owned_packet(self.now, buffer, range, RxOffload::default());
         self.send(REPLIES);

@@ -285,11 +285,11 @@ impl Device for XdpDevice {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.pool.take();
-            let Some(length) = self.queues.receive(buffer.bytes_mut()) else {
+            let Some(length) = self.queues.receive(&mut buffer) else {
                 self.pool.put(buffer);
                 return Err(self.answer_address_requests());
             };
-            let frame = buffer.bytes().get(..length).unwrap_or_default();
+            let frame = buffer.get(..length).unwrap_or_default();
             match self.link.take(self.started.elapsed(), frame) {
                 Taken::Packet => {
                     let packet = frame.get(ETHERNET_LEN..).unwrap_or_default();

@@ -283,7 +283,7 @@ impl Partial {
             Some(FragmentHeader { next_header, offset, named_at, .. }) => {
                 header.truncate(usize::from(offset));
                 *header.get_mut(usize::from(named_at))? = next_header.0;
-                let len = header.len().checked_sub(transom_wire::ipv6::HEADER_LEN)? + payload.len();
+                let len = header.len().checked_sub(transom_wire::Ipv6Header::LEN)? + payload.len();
                 let len = u16::try_from(len).ok()?;
                 header.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
             }

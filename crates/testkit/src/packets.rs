@@ -125,15 +125,11 @@ pub fn too_big(router: Ipv4Addr, offending: &[u8], next_hop_mtu: u16) -> Vec<u8>
 
 /// A UDP datagram.
 pub fn udp(src: SocketAddr, dst: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    let len = (8 + payload.len()) as u16;
-    let mut datagram = [
-        &src.port().to_be_bytes()[..],
-        &dst.port().to_be_bytes(),
-        &len.to_be_bytes(),
-        &[0, 0],
-        payload,
-    ]
-    .concat();
-    checksum::fill(src.ip(), dst.ip(), Protocol::UDP, &mut datagram, 6).unwrap();
+    let mut out = [0; UdpHeader::LEN];
+    let header = UdpHeader { src_port: src.port(), dst_port: dst.port() };
+    header.emit(payload.len(), &mut out).unwrap();
+    let mut datagram = [&out, payload].concat();
+    let field = UdpHeader::CHECKSUM_OFFSET;
+    checksum::fill(src.ip(), dst.ip(), Protocol::UDP, &mut datagram, field).unwrap();
     ip(src.ip(), dst.ip(), Protocol::UDP, &datagram)
 }

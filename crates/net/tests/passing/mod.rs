@@ -93,7 +93,7 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
     };
     while !state.lock().unwrap().over {
         while let Ok(packet) = near.recv() {
-            let bytes = packet.buffer.bytes()[packet.range.clone()].to_vec();
+            let bytes = packet.buffer[packet.range.clone()].to_vec();
             near.recycle(packet.buffer);
             let fate = {
                 let mut state = state.lock().unwrap();
@@ -111,7 +111,7 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
             }
         }
         while let Ok(packet) = far.recv() {
-            let bytes = packet.buffer.bytes()[packet.range.clone()].to_vec();
+            let bytes = packet.buffer[packet.range.clone()].to_vec();
             far.recycle(packet.buffer);
             send(&mut near, &bytes);
         }

@@ -255,13 +255,13 @@ impl Host {
         let headers = packet.headers();
         let end = PAYLOAD_AT + packet.zeros();
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-        if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.capacity() {
+        if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.len() {
             self.spare = Some(buffer);
             self.stack.on_packet(now, Arrived::borrowed(headers).with_offload(offload));
             return;
         }
         let start = PAYLOAD_AT - headers.len();
-        buffer.bytes_mut()[start..PAYLOAD_AT].copy_from_slice(headers);
+        buffer[start..PAYLOAD_AT].copy_from_slice(headers);
         self.spare = self.stack.on_owned_packet(now, buffer, start..end, offload);
     }
 

@@ -122,7 +122,7 @@ impl Victim {
     /// A packet arrives in a buffer of just its size, which the host may keep, and then holds.
     pub fn inject_owned(&mut self, packet: &[u8]) -> u64 {
         self.arrive(|stack, now| {
-            let buffer = PacketBuf::copy_of(packet);
+            let buffer = PacketBuf::from(packet);
             drop(stack.on_owned_packet(now, buffer, 0..packet.len(), RxOffload::default()));
             while stack.reclaim().is_some() {}
         })

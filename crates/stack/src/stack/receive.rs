@@ -101,7 +101,7 @@ impl Stack {
         range: Range<usize>,
         offload: RxOffload,
     ) -> Option<PacketBuf> {
-        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let bytes = buffer.get(range.clone()).unwrap_or_default();
         if let Some(index) = FlowKey::peek(bytes).and_then(|key| self.connection_at(&key))
             && let subject = self.subject(index, now)
             && let state = self.memory_state()

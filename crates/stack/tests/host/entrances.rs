@@ -124,7 +124,7 @@ impl Scene {
             }
             Entrance::Owned => {
                 // Not at the buffer's beginning, as behind a device's own header.
-                let buffer = PacketBuf::copy_of(&[&[0xaa; 10], packet, &[0xbb; 3]].concat());
+                let buffer = PacketBuf::from([&[0xaa; 10], packet, &[0xbb; 3]].concat());
                 let range = 10..10 + packet.len();
                 if host.stack.on_owned_packet(now, buffer, range, offload).is_none() {
                     self.away += 1;
@@ -306,7 +306,7 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     host.stack.on_packet(now, Packet::borrowed(&packet).with_offload(offload));
     let len = packet.len();
     assert!(
-        host.stack.on_owned_packet(now, PacketBuf::copy_of(&packet), 0..len, offload).is_some()
+        host.stack.on_owned_packet(now, PacketBuf::from(&packet[..]), 0..len, offload).is_some()
     );
     // Nobody is asked to guess for such a connection, and a guess made all the same is refused.
     assert_eq!(host.stack.expected_headers(server), None);
@@ -335,7 +335,7 @@ fn no_entrance_overlooks_a_damaged_header() {
                     host.stack.on_packet(now, packet);
                 }
                 Entrance::Owned => {
-                    let (len, buffer) = (packet.len(), PacketBuf::copy_of(&packet));
+                    let (len, buffer) = (packet.len(), PacketBuf::from(&packet[..]));
                     assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
                 }
                 Entrance::Expected => {

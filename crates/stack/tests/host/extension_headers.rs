@@ -156,7 +156,7 @@ fn no_entrance_overlooks_an_extension_header() {
         let now = host.now;
         let error = one(host.inject_with(&refused, offload));
         assert_eq!(problem(&error, &refused), (2, 43));
-        let (len, buffer) = (refused.len(), PacketBuf::copy_of(&refused));
+        let (len, buffer) = (refused.len(), PacketBuf::from(&refused[..]));
         assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
         host.call(|_, _| ());
         assert_eq!(problem(&host.sent_one(), &refused), (2, 43));
