@@ -141,7 +141,7 @@ impl Pair {
                 let bytes = delivered.into_packet(Vec::as_mut_slice);
                 // Links carry what was sent; whether it is still right is for the receiver to find out.
                 let offload = RxOffload { checksum: RxChecksum::Unverified, segmentation: None };
-                let packet = Packet::borrowed(&bytes).with_offload(offload);
+                let packet = Packet { bytes: &bytes, offload };
                 self.hosts[side.other() as usize].on_packet(at, packet);
             }
             self.hosts[side as usize].on_timeout(at);

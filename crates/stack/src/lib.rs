@@ -80,7 +80,7 @@ pub use listener::{ListenConfig, ListenerId};
 pub use memory::{MemoryInfo, MemoryLimits, RESERVE};
 pub use socket_options::{SocketOption, SocketOptions};
 pub use stack::{
-    ConnectError, ConnectionId, ForwardedPacket, ListenError, Packet, PortDraw, Shard, SocketError,
-    Stack, StackSignal, Transmit,
+    ConnectError, ConnectionId, ForwardedPacket, ListenError, Packet, Shard, SocketError, Stack,
+    StackSignal, Transmit,
 };
 pub use totals::{HostTotals, ListenTotals};

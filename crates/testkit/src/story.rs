@@ -142,7 +142,7 @@ pub fn tell() -> Story {
         }
     }
     assert_eq!(read, WRITTEN);
-    let reading = world.ends[0].log().read(0);
+    let reading = world.ends[0].log(0);
     assert_eq!(reading.missed, 0);
     story.records = reading.records().copied().collect();
     story.comments = std::mem::take(&mut world.path.comments);

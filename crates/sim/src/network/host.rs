@@ -257,7 +257,7 @@ impl Host {
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
         if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.len() {
             self.spare = Some(buffer);
-            self.stack.on_packet(now, Arrived::borrowed(headers).with_offload(offload));
+            self.stack.on_packet(now, Arrived { bytes: headers, offload });
             return;
         }
         let start = PAYLOAD_AT - headers.len();
@@ -311,13 +311,13 @@ impl Host {
 
     /// Hands the event log to `reader` from now on.
     pub(super) fn watch_log(&mut self, reader: LogReader) {
-        self.log = Some((reader, self.stack.log().written()));
+        self.log = Some((reader, self.stack.log(u64::MAX).next));
     }
 
     /// Hands out what is new in the event log. One call makes fewer records than the log holds.
     fn hand_out_log(&mut self) {
         let Some((reader, next)) = &mut self.log else { return };
-        let reading = self.stack.log().read(*next);
+        let reading = self.stack.log(*next);
         reading.records().for_each(&mut *reader);
         *next = reading.next;
     }

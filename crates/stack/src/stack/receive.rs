@@ -16,19 +16,16 @@ use transom_wire::{Ecn, Flags, IpPacket, Protocol, Seq, TcpHeader, TcpPacket, Ud
 /// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    bytes: &'a [u8],
-    offload: RxOffload,
+    /// From the IP header on. Data to keep is copied.
+    pub bytes: &'a [u8],
+    /// The work that the device has done to it.
+    pub offload: RxOffload,
 }
 
 impl<'a> Packet<'a> {
-    /// A packet; data to keep is copied.
+    /// A packet of which the device knows nothing.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
         Packet { bytes, offload: RxOffload::default() }
-    }
-
-    /// The same packet with what the device knows about it.
-    pub fn with_offload(self, offload: RxOffload) -> Self {
-        Packet { offload, ..self }
     }
 }
 

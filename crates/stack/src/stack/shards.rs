@@ -70,7 +70,7 @@ impl Stack {
     /// A packet arrived at another stack of the host, which does not have its connection.
     pub fn on_forwarded(&mut self, now: transom_tcp::time::Instant, forwarded: ForwardedPacket) {
         let ForwardedPacket { packet, offload, seen, .. } = forwarded;
-        let packet = super::Packet::borrowed(&packet).with_offload(offload);
+        let packet = super::Packet { bytes: &packet, offload };
         self.receive(now, packet, Origin::Shard(seen));
     }
 

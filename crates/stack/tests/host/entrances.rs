@@ -120,7 +120,7 @@ impl Scene {
         let offload = RxOffload { checksum, segmentation };
         match entrance {
             Entrance::Lent => {
-                host.stack.on_packet(now, Packet::borrowed(packet).with_offload(offload));
+                host.stack.on_packet(now, Packet { bytes: packet, offload });
             }
             Entrance::Owned => {
                 // Not at the buffer's beginning, as behind a device's own header.
@@ -141,7 +141,7 @@ impl Scene {
                         Some(())
                     });
                 if taken.is_none() {
-                    host.stack.on_packet(now, Packet::borrowed(packet).with_offload(offload));
+                    host.stack.on_packet(now, Packet { bytes: packet, offload });
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Scene {
             }
             (info, connection.error(), connection.end_of_stream())
         });
-        format!("{info:?} {:?} {}", self.host.counters(), self.host.stack.spare_memory())
+        format!("{info:?} {:?} {}", self.host.counters(), self.host.stack.memory().spare)
     }
 
     /// The notices, without how often there was something to read: a reader that got the data gets no notice.
@@ -303,7 +303,7 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     let packet = forged.segment(Flags::ACK | Flags::PSH, b"forged");
     let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
     let now = host.now;
-    host.stack.on_packet(now, Packet::borrowed(&packet).with_offload(offload));
+    host.stack.on_packet(now, Packet { bytes: &packet, offload });
     let len = packet.len();
     assert!(
         host.stack.on_owned_packet(now, PacketBuf::from(&packet[..]), 0..len, offload).is_some()
@@ -331,7 +331,7 @@ fn no_entrance_overlooks_a_damaged_header() {
             packet[bit / 8] ^= 0x80 >> (bit % 8);
             match entrance {
                 Entrance::Lent => {
-                    let packet = Packet::borrowed(&packet).with_offload(offload);
+                    let packet = Packet { bytes: &packet, offload };
                     host.stack.on_packet(now, packet);
                 }
                 Entrance::Owned => {

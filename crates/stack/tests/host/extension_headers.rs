@@ -166,9 +166,7 @@ fn no_entrance_overlooks_an_extension_header() {
         assert_eq!(host.connection(id).readable(), 0);
 
         let accepted = behind(SKIP);
-        host.call(|stack, now| {
-            stack.on_packet(now, Packet::borrowed(&accepted).with_offload(offload))
-        });
+        host.call(|stack, now| stack.on_packet(now, Packet { bytes: &accepted, offload }));
         assert_eq!(host.read(id), payload);
         peer.seq += payload.len() as u32;
     }

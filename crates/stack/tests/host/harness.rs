@@ -71,9 +71,7 @@ impl OnTheWire for Host {
 
     fn inject_with(&mut self, packet: &[u8], offload: RxOffload) -> Vec<Sent> {
         self.sent();
-        self.call(|stack, now| {
-            stack.on_packet(now, Packet::borrowed(packet).with_offload(offload))
-        });
+        self.call(|stack, now| stack.on_packet(now, Packet { bytes: packet, offload }));
         self.sent()
     }
 
