@@ -88,7 +88,7 @@ impl Path<Stack> for Outage {
 ///
 /// # Panics
 /// If it does not come to its end.
-pub fn tell() -> Story {
+pub fn tell_story() -> Story {
     let host = |address: &str, log_records| {
         let mut config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
         (config.log_records, config.comments) = (log_records, log_records > 0);

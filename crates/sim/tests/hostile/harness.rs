@@ -7,7 +7,7 @@
 //! A [`Peer`] is the attacker.
 
 pub use crate::peer::Dialogue;
-pub use transom_testkit::{Peer, bare_options, packets, stream, stream_from, usual_options};
+pub use transom_testkit::{Peer, bare_options, packets, stream, usual_options};
 
 use crate::allocator::measure;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -51,7 +51,7 @@ fn client() -> Host {
     let mut config = transom_stack::StackConfig::new(vec![(PEER.into(), 24)]);
     config.secret = *b"another for test";
     config.profile = std::sync::Arc::new(Profile::classic());
-    Host::start(config, transom_testkit::Unwatched)
+    Host::start(config, ())
 }
 
 /// Carries packets until there are none.
