@@ -144,7 +144,7 @@ impl<P> Item<P> {
     }
 
     /// How long it has been in the queue, or was when it left it at `now`.
-    pub fn waited(&self, now: Instant) -> Duration {
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
         now - self.enqueued
     }
 }

@@ -143,10 +143,7 @@ impl Config {
     }
 
     /// Checks the parameters as [`build`](Self::build) does.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if they make no sense.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         match &self.0 {
             Choice::DropTail { .. } | Choice::DropHead { .. } => Ok(()),
             Choice::Red(config) => config.validate(),

@@ -38,9 +38,7 @@ impl FromStr for QueueConfig {
             }
             Err(_) => {}
         }
-        let config: Config = text.parse()?;
-        config.validate()?;
-        Ok(QueueConfig(config))
+        Ok(QueueConfig(text.parse()?))
     }
 }
 
