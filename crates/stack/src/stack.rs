@@ -31,7 +31,6 @@ mod timers;
 mod transmit;
 
 pub use opens::{ConnectError, ListenError};
-pub use receive::Packet;
 pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
@@ -242,6 +241,9 @@ pub struct Stack {
 
 impl Stack {
     /// A host as configured, starting at `now`.
+    ///
+    /// # Errors
+    /// If the configuration is not consistent.
     pub fn new(config: StackConfig, now: Instant) -> Result<Self, StackConfigError> {
         config.validate()?;
         let secrets = Secrets::new(config.secret);

@@ -12,7 +12,7 @@
 //! A client connects, sends, and is answered:
 //!
 //! ```
-//! use transom_stack::{Packet, StackConfig};
+//! use transom_stack::StackConfig;
 //! use transom_testkit::{Host, Peer, usual_options};
 //!
 //! let (client, service) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
@@ -22,11 +22,11 @@
 //!
 //! let mut peer = Peer::new(client, service);
 //! let syn = peer.syn(usual_options());
-//! host.call(|stack, now| stack.on_packet(now, Packet::borrowed(&syn)));
+//! host.call(|stack, now| stack.on_packet(now, &syn, Default::default()));
 //! let ack = peer.answer(&host.sent_one().tcp(), usual_options());
 //! let data = peer.data(b"hello");
 //! for packet in [&ack, &data] {
-//!     host.call(|stack, now| stack.on_packet(now, Packet::borrowed(packet)));
+//!     host.call(|stack, now| stack.on_packet(now, packet, Default::default()));
 //! }
 //!
 //! let id = host.accept(listener);

@@ -12,9 +12,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::log::Encoded;
-use transom_stack::{
-    ConnectionId, ListenConfig, ListenerId, Packet as Arrived, Stack, StackSignal,
-};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Stack, StackSignal};
 use transom_tcp::Profile;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::Instant;
@@ -257,7 +255,7 @@ impl Host {
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
         if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.len() {
             self.spare = Some(buffer);
-            self.stack.on_packet(now, Arrived { bytes: headers, offload });
+            self.stack.on_packet(now, headers, offload);
             return;
         }
         let start = PAYLOAD_AT - headers.len();
@@ -267,7 +265,7 @@ impl Host {
 
     /// A packet has arrived whose checksums are to be verified.
     pub(super) fn receive_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        self.stack.on_packet(now, Arrived::borrowed(bytes));
+        self.stack.on_packet(now, bytes, RxOffload::default());
     }
 
     /// Acts on the time, lets the applications act on what has happened, and sends what there is to send.

@@ -9,7 +9,7 @@ mod traffic;
 use crate::harness::*;
 use proptest::prelude::*;
 use traffic::{Arrival, Step, Twist, packets, step};
-use transom_stack::{ConnectionId, Packet, StackSignal};
+use transom_stack::{ConnectionId, StackSignal};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Duration;
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -120,7 +120,7 @@ impl Scene {
         let offload = RxOffload { checksum, segmentation };
         match entrance {
             Entrance::Lent => {
-                host.stack.on_packet(now, Packet { bytes: packet, offload });
+                host.stack.on_packet(now, packet, offload);
             }
             Entrance::Owned => {
                 // Not at the buffer's beginning, as behind a device's own header.
@@ -141,7 +141,7 @@ impl Scene {
                         Some(())
                     });
                 if taken.is_none() {
-                    host.stack.on_packet(now, Packet { bytes: packet, offload });
+                    host.stack.on_packet(now, packet, offload);
                 }
             }
         }
@@ -303,7 +303,7 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     let packet = forged.segment(Flags::ACK | Flags::PSH, b"forged");
     let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
     let now = host.now;
-    host.stack.on_packet(now, Packet { bytes: &packet, offload });
+    host.stack.on_packet(now, &packet, offload);
     let len = packet.len();
     assert!(
         host.stack.on_owned_packet(now, PacketBuf::from(&packet[..]), 0..len, offload).is_some()
@@ -331,8 +331,7 @@ fn no_entrance_overlooks_a_damaged_header() {
             packet[bit / 8] ^= 0x80 >> (bit % 8);
             match entrance {
                 Entrance::Lent => {
-                    let packet = Packet { bytes: &packet, offload };
-                    host.stack.on_packet(now, packet);
+                    host.stack.on_packet(now, &packet, offload);
                 }
                 Entrance::Owned => {
                     let (len, buffer) = (packet.len(), PacketBuf::from(&packet[..]));

@@ -1,7 +1,6 @@
 //! IPv6 extension headers in front of segments (RFC 8200 section 4): what may be skipped, what ends a packet, and who is told.
 
 use crate::harness::*;
-use transom_stack::Packet;
 use transom_tcp::packet::PacketBuf;
 use transom_testkit::packets::{icmp, ip, segment};
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -166,7 +165,7 @@ fn no_entrance_overlooks_an_extension_header() {
         assert_eq!(host.connection(id).readable(), 0);
 
         let accepted = behind(SKIP);
-        host.call(|stack, now| stack.on_packet(now, Packet { bytes: &accepted, offload }));
+        host.call(|stack, now| stack.on_packet(now, &accepted, offload));
         assert_eq!(host.read(id), payload);
         peer.seq += payload.len() as u32;
     }

@@ -7,7 +7,7 @@ pub use transom_testkit::{Peer, Sent, bare_options, one, packets, stream, usual_
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::{ConnectionId, ListenerId, Packet, StackConfig};
+use transom_stack::{ConnectionId, ListenerId, StackConfig};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Profile, State};
 use transom_wire::offload::RxOffload;
@@ -70,7 +70,7 @@ impl OnTheWire for Host {
 
     fn inject_with(&mut self, packet: &[u8], offload: RxOffload) -> Vec<Sent> {
         self.sent();
-        self.call(|stack, now| stack.on_packet(now, Packet { bytes: packet, offload }));
+        self.call(|stack, now| stack.on_packet(now, packet, offload));
         self.sent()
     }
 
