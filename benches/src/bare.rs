@@ -172,7 +172,7 @@ impl BarePath {
         let ip_len = Ipv4Header::new(src, dst, Protocol::TCP).emit(tcp_len, &mut headers)?;
         let header_len = header.emit(&mut headers[ip_len..])?;
         let sum = checksum::pseudo_header(src.into(), dst.into(), Protocol::TCP, tcp_len as u32);
-        headers[ip_len + tcp::CHECKSUM_OFFSET..][..2].copy_from_slice(&sum.get().to_be_bytes());
+        headers[ip_len + tcp::CHECKSUM_OFFSET..][..2].copy_from_slice(&sum.0.to_be_bytes());
         let header_len = ip_len + header_len;
         let offload = TxOffload {
             checksum: TxChecksum::Partial {
@@ -223,7 +223,7 @@ impl BarePath {
                 }
                 connection.look_at(header);
                 let found = wanted(header, segment.payload)?;
-                connection.ack = header.seq + segment.segment_len();
+                connection.ack = header.seq + header.segment_len(segment.payload.len() as u32);
                 Some(found)
             })();
             self.tun.recycle(packet.buffer);

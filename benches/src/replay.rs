@@ -196,8 +196,8 @@ impl Recorder {
             for (from, to) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {
                 for packet in self.step(from, Step::Transmit)? {
                     quiet = false;
-                    let mut buffer = PacketBuf::with_capacity(MTU);
-                    buffer.bytes_mut()[..packet.len()].copy_from_slice(&packet);
+                    let mut buffer = PacketBuf::from(vec![0; MTU]);
+                    buffer[..packet.len()].copy_from_slice(&packet);
                     self.step(to, Step::Receive(buffer, packet.len()))?;
                 }
             }

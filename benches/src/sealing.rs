@@ -97,7 +97,7 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.min(&data.len()) / 64 * 64).collect();
             cuts.extend([0, data.len()]);
             cuts.sort_unstable();
-            let (mut one, mut to, mut sum) = (Sealing::new(&KEY, &NONCE), vec![0; data.len()], Sum::ZERO);
+            let (mut one, mut to, mut sum) = (Sealing::new(&KEY, &NONCE), vec![0; data.len()], Sum(0));
             for ends in cuts.windows(2) {
                 let (from, to) = (&data[ends[0]..ends[1]], &mut to[ends[0]..ends[1]]);
                 sum += pass(&mut one, to, from).unwrap();

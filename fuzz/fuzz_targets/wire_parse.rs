@@ -4,7 +4,6 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::net::IpAddr;
-use transom_wire::ipv6::FragmentHeader;
 use transom_wire::offload::{Segmenter, VirtioNetHdr, recompute_checksum};
 use transom_wire::tcp::QuotedTcp;
 use transom_wire::*;
@@ -23,7 +22,7 @@ fn ip(bytes: &[u8]) {
     let whole = &bytes[..packet.total_len()];
     written_again(&packet, whole);
     if let Some(message) = icmp(packet.src(), packet.dst(), packet.payload()) {
-        _ = icmp::may_answer_with_error(&packet, &message);
+        _ = message.may_answer(&packet);
     }
     transport(packet.payload());
     let mut edited = whole.to_vec();
@@ -78,9 +77,9 @@ fn written_again(packet: &IpPacket<'_>, whole: &[u8]) {
 /// An ICMP message from `src`, and the same again.
 fn icmp(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Option<IcmpMessage<'_>> {
     let message = IcmpMessage::parse(src, dst, bytes).ok()?;
-    let mut out = vec![0; message.encoded_len()];
-    message.emit(src, dst, &mut out).unwrap();
-    assert_eq!(IcmpMessage::parse(src, dst, &out), Ok(message));
+    let mut out = vec![0; bytes.len()];
+    let len = message.emit(src, dst, &mut out).unwrap();
+    assert_eq!(IcmpMessage::parse(src, dst, &out[..len]), Ok(message));
     Some(message)
 }
 
@@ -88,10 +87,6 @@ fn icmp(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Option<IcmpMessage<'_>> {
 fn transport(bytes: &[u8]) {
     if let Ok(segment) = TcpPacket::parse(bytes) {
         let mut out = [0; 60];
-        let len = segment.header.emit_with_options(segment.options(), &mut out).unwrap();
-        let again = TcpPacket::parse(&out[..len]).unwrap();
-        assert_eq!(again.header, segment.header);
-        assert!(again.options().eq(segment.options()));
         // The canonical layout may need more room than the one received.
         if let Ok(len) = segment.header.emit(&mut out) {
             assert_eq!(TcpPacket::parse(&out[..len]).unwrap().header, segment.header);

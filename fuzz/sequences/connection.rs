@@ -278,7 +278,7 @@ impl Run {
         } else {
             // Headers in front; now and then more room behind than the payload is worth.
             let room = if how == 2 { 0 } else { 3 * payload.len() };
-            let buffer = PacketBuf::copy_of(&[&[0; 40], payload, &vec![0; room][..]].concat());
+            let buffer = PacketBuf::from([&[0; 40], payload, &vec![0; room][..]].concat());
             let range = 40..40 + payload.len();
             self.connection.on_owned_segment(self.now, header, buffer, range, segment_size, ecn);
         }

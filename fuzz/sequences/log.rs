@@ -12,7 +12,7 @@ use transom_stack::log::{Line, RECORD_LEN, Record};
 /// Reads `file`. Returns how many records it could read.
 fn check(file: &[u8]) -> u64 {
     let Ok((header, entries)) = file::read(file) else { return 0 };
-    assert_eq!(Header::decode(&header.encode()), Ok(header));
+    assert_eq!(file::read(&header.encode()), Ok((header, Vec::new())));
     assert!(entries.len() <= file.len().saturating_sub(HEADER_LEN) / RECORD_LEN);
     let mut read = 0;
     let mut next = entries.first().map_or(0, |entry| entry.sequence);

@@ -17,11 +17,10 @@ use held::HeldNames;
 use packets::{MTU, address, check_packet, cookie_in, ours, remote, tcp};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::{
-    ConnectionId, ListenConfig, ListenerId, Packet, SocketOption, Stack, StackConfig,
-};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, SocketOption, Stack, StackConfig};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Profile, RecoveryChoice, Setting};
+use transom_wire::offload::RxOffload;
 use transom_wire::{FastOpen, Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
 
 /// What one arrival may cause beyond sending data: a reply, and what waited for room or a timer.
@@ -183,7 +182,7 @@ impl Run {
     }
 
     fn arrive(&mut self, packet: &[u8]) {
-        self.stack.on_packet(self.now, Packet::borrowed(packet));
+        self.stack.on_packet(self.now, packet, RxOffload::default());
         self.send(REPLIES);
     }
 

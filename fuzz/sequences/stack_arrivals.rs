@@ -6,11 +6,10 @@ use super::{REPLIES, Run};
 use crate::bytes::Script;
 use std::net::{IpAddr, SocketAddr};
 use transom_tcp::packet::PacketBuf;
-use transom_wire::icmp::UnreachableCode;
 use transom_wire::offload::{RxChecksum, RxOffload, recompute_checksum};
 use transom_wire::{
     Flags, IcmpMessage, IpPacket, Ipv4Header, Options, Protocol, SackBlock, Seq, TcpHeader,
-    TcpPacket, Timestamps, icmp,
+    TcpPacket, Timestamps, UnreachableCode,
 };
 
 impl Run {
@@ -93,7 +92,7 @@ impl Run {
 
     /// A packet arrives in a buffer that may be kept.
     fn arrive_owned(&mut self, packet: &[u8], room: usize) {
-        let buffer = PacketBuf::copy_of(&[&[0; 10], packet, &vec![0; room][..]].concat());
+        let buffer = PacketBuf::from([&[0; 10], packet, &vec![0; room][..]].concat());
         let range = 10..10 + packet.len();
         self.stack.on_owned_packet(self.now, buffer, range, RxOffload::default());
         self.send(REPLIES);
@@ -199,8 +198,8 @@ impl Run {
             IpPacket::V6(_) => IcmpMessage::PacketTooBig { mtu, quoted: &sent },
         };
         let (router, host) = (offending.dst(), offending.src());
-        let mut packet = vec![0; icmp::packet_len(router, &message)];
-        if icmp::emit_packet(router, host, &message, &mut packet).is_ok() {
+        let mut packet = vec![0; message.packet_len(router)];
+        if message.emit_packet(router, host, &mut packet).is_ok() {
             self.mutate(script, packet);
         }
     }
@@ -213,7 +212,7 @@ impl Run {
             (src @ IpAddr::V4(_), dst, true) => {
                 let message = IcmpMessage::EchoRequest { ident: 1, seq: 2, data: &vec![1; len] };
                 let mut out = vec![0; 28 + len];
-                _ = icmp::emit_packet(src, dst, &message, &mut out);
+                _ = message.emit_packet(src, dst, &mut out);
                 out
             }
             (src, dst, _) => ip(

@@ -157,10 +157,10 @@ impl Run {
 
     fn held(&self, flow: &Flow) -> Held {
         let ends = (flow.sender, flow.receiver);
-        let found = self.one.flows().iter().find(|(key, _)| (key.sender(), key.receiver()) == ends);
+        let found = self.one.flows(self.now).find(|flow| (flow.sender, flow.receiver) == ends);
         match found {
             None => Held::Nothing,
-            Some((_, record)) if record.is_open() => Held::Open,
+            Some(flow) if flow.is_open => Held::Open,
             Some(_) => Held::HalfOpen,
         }
     }
@@ -237,20 +237,18 @@ impl Run {
                 "one by one, together"
             );
         }
-        assert_eq!(self.one.counters(), self.all.counters());
-        assert_eq!(self.one.table(), self.all.table());
-        assert_eq!(self.one.target(), self.all.target());
+        assert_eq!(self.one.report(), self.all.report());
     }
 
     fn back(&mut self, arrival: &Arrival) -> (Vec<u8>, Verdict) {
         let mut after = arrival.bytes.clone();
-        let counted = self.one.counters();
+        let counted = self.one.report().counters;
         let (verdict, known) = self.watched(arrival, false, |run| {
             run.one.returning(run.now, &mut after, arrival.len, arrival.checksum, run.queue)
         });
         let windows = check_passed(&arrival.bytes, &after, arrival.checksum, verdict);
         assert!(verdict.hold <= self.longest, "{:?}", verdict.hold);
-        let counts = self.one.counters();
+        let counts = self.one.report().counters;
         assert_eq!(counts.rewritten - counted.rewritten, u64::from(windows.is_some()));
         assert_eq!(counts.held - counted.held, u64::from(!verdict.hold.is_zero()));
         if let Some((was, is)) = windows
@@ -275,14 +273,14 @@ impl Run {
 
     /// The table holds what it has room for, and counts it.
     fn check_table(&self) {
-        let table = self.one.table();
+        let table = self.one.report().table;
         let asked = if self.per_flow { self.config.flows as usize } else { 0 };
         // Half as many more, in buckets of eight.
         assert_eq!(table.capacity, (3 * asked).div_ceil(16) * 8);
         let (mut held, mut open) = (0, 0);
-        for (_, record) in self.one.flows().iter() {
+        for flow in self.one.flows(self.now) {
             held += 1;
-            open += usize::from(record.is_open());
+            open += usize::from(flow.is_open);
         }
         assert_eq!((table.flows, table.open), (held, open));
         assert!(held <= table.capacity);

@@ -11,8 +11,9 @@ use crate::counting;
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::many_connections::Hosts;
 use anyhow::{Context, ensure};
-use transom_stack::{ConnectionId, Packet, Stack};
+use transom_stack::{ConnectionId, Stack};
 use transom_tcp::time::{Duration, Instant};
+use transom_wire::offload::RxOffload;
 
 /// Connections.
 const COUNT: usize = 100_000;
@@ -76,14 +77,16 @@ impl Counted {
         let Some(len) = take(&mut self.hosts.client, self.now, &mut self.packet) else {
             return false;
         };
-        self.server(|server, now, packet| server.on_packet(now, Packet::borrowed(&packet[..len])));
+        self.server(|server, now, packet| {
+            server.on_packet(now, &packet[..len], RxOffload::default())
+        });
         true
     }
 
     /// Carries what the server sends.
     fn deliver_to_client(&mut self) -> bool {
         let Some(len) = self.server(take) else { return false };
-        self.hosts.client.on_packet(self.now, Packet::borrowed(&self.packet[..len]));
+        self.hosts.client.on_packet(self.now, &self.packet[..len], RxOffload::default());
         true
     }
 

@@ -100,7 +100,7 @@ fn sample(
     let size = buffers.from.len();
     let rounds = TURN.div_ceil(size);
     let (start, started, mut bytes) = (Instant::now(), thread_time(), 0);
-    let mut sum = Sum::ZERO;
+    let mut sum = Sum(0);
     while start.elapsed() < span {
         for _ in 0..rounds {
             sum = if fused { buffers.fused(change)? } else { buffers.separate(change) };

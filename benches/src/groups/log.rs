@@ -65,7 +65,7 @@ impl Reader {
         }
         self.due = now + Duration::from_millis(10);
         for (host, next) in [&mut pair.client, &mut pair.server].into_iter().zip(&mut self.next) {
-            let reading = host.log().read(*next);
+            let reading = host.log(*next);
             self.copy.clear();
             self.copy.extend(reading.records());
             *next = reading.next;

@@ -103,7 +103,7 @@ impl Router {
         let mut control = WindowControl::new(&config, [7; 16])?;
         // As the deployments that get packets do.
         control.set_prefetch(PREFETCH);
-        for range in control.flows().memory() {
+        for range in control.memory() {
             // Small tables have no huge page in them.
             let _ = prefer_huge_pages(range);
         }
@@ -124,7 +124,7 @@ impl Router {
                 }
             }
         }
-        ensure!(control.table().open == flows, "{:?}", control.table());
+        ensure!(control.report().table.open == flows, "{:?}", control.report().table);
         let ack = packet(false, Flags::ACK, (200, 100), Options::default())?;
         let buffers = vec![ack.clone(); BATCH];
         let keys = (0..flows).map(|flow| {
@@ -198,14 +198,14 @@ type Shared = Rc<RefCell<Router>>;
 
 fn sample(router: &Shared, turn: fn(&mut Router), span: Duration) -> anyhow::Result<f64> {
     let router = &mut *router.borrow_mut();
-    let before = router.control.counters();
+    let before = router.control.report().counters;
     let (start, started, mut packets) = (Instant::now(), thread_time(), 0);
     while start.elapsed() < span {
         turn(router);
         packets += TURN;
     }
     let elapsed = thread_time() - started;
-    let after = router.control.counters();
+    let after = router.control.report().counters;
     let marked = after.rewritten - before.rewritten;
     ensure!(marked == after.acks - before.acks, "{marked} of {packets} were rewritten");
     Ok(elapsed.as_secs_f64() * 1e9 / packets as f64)

@@ -51,10 +51,10 @@ impl HandedDevice {
         let mut buffer = self.pool.take();
         let mut length = 0;
         for part in parts {
-            buffer.bytes_mut().get_mut(length..length + part.len())?.copy_from_slice(part);
+            buffer.get_mut(length..length + part.len())?.copy_from_slice(part);
             length += part.len();
         }
-        let offload: RxOffload = header.rx_offload(buffer.bytes().get(..length)?).ok()?;
+        let offload: RxOffload = header.rx_offload(buffer.get(..length)?).ok()?;
         Some(RxPacket { buffer, range: 0..length, offload })
     }
 }
@@ -81,7 +81,7 @@ impl Device for HandedDevice {
         let mut buffer = self.pool.take();
         let (header, packet) = self.front()?;
         let length = packet.len();
-        let place = buffer.bytes_mut().get_mut(..length).ok_or(io::ErrorKind::InvalidData)?;
+        let place = buffer.get_mut(..length).ok_or(io::ErrorKind::InvalidData)?;
         place.copy_from_slice(packet);
         let offload = header.rx_offload(packet);
         self.inward.pop();

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io::IoSlice;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
-use transom_wire::offload::VirtioNetHdr;
+use transom_wire::offload::{SegmentKind, Segmentation, VirtioNetHdr};
 
 /// So many packets of one direction are looked at before the other has its turn.
 const BATCH: usize = 64;
@@ -162,9 +162,9 @@ fn may_send(
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
     let open = header.flags & VirtioNetHdr::NEEDS_CSUM != 0;
     let place = !open || (usize::from(header.csum_start), header.csum_offset) == (IP, 16);
-    let segments = header.gso_type & !VirtioNetHdr::GSO_ECN;
-    let cut = segments == VirtioNetHdr::GSO_NONE
-        || segments == VirtioNetHdr::GSO_TCPV4 && open && header.gso_size >= 88;
+    let is_cut =
+        |cut: Segmentation| cut.kind == SegmentKind::Tcp4 && open && cut.segment_size >= 88;
+    let cut = header.claimed_offload(0).is_ok_and(|claim| claim.segmentation.is_none_or(is_cut));
     let is_tcp = ip[0] == 0x45 && ip[9] == TCP && ip[6] & 0x3f == 0 && ip[7] == 0;
     let owner = port(front, IP).and_then(|port| owners.get(usize::from(port)));
     let held = owner.is_some_and(|number| usize::from(*number) == own + 1);

@@ -136,7 +136,7 @@ fn offload(packet: &mut [u8], segment_size: Option<u16>) -> TxOffload {
     }
     let length = (packet.len() - IP_HEADER) as u32;
     let sum = pseudo_header(OTHER.into(), KERNEL.into(), Protocol::TCP, length);
-    packet[IP_HEADER + CHECKSUM..][..2].copy_from_slice(&sum.get().to_be_bytes());
+    packet[IP_HEADER + CHECKSUM..][..2].copy_from_slice(&sum.0.to_be_bytes());
     TxOffload {
         checksum: TxChecksum::Partial { start: IP_HEADER as u16, offset: CHECKSUM as u16 },
         segmentation: segment_size.map(|segment_size| Segmentation {

@@ -9,40 +9,13 @@
 //! the processor's cache.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::ops::Range;
+use core::ops::{Deref, Range};
 
-/// A packet buffer.
-#[derive(Clone, Debug, Default)]
-pub struct PacketBuf(Box<[u8]>);
-
-impl PacketBuf {
-    /// A zeroed buffer of `capacity` bytes.
-    pub fn with_capacity(capacity: usize) -> Self {
-        PacketBuf(alloc::vec![0; capacity].into_boxed_slice())
-    }
-
-    /// A buffer holding a copy of `bytes`.
-    pub fn copy_of(bytes: &[u8]) -> Self {
-        PacketBuf(Box::from(bytes))
-    }
-
-    /// The buffer's size in bytes, whatever part of it is used.
-    pub fn capacity(&self) -> usize {
-        self.0.len()
-    }
-
-    /// All bytes of the buffer.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// All bytes of the buffer, to be written.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
+/// A packet buffer, whatever part of it is used.
+pub type PacketBuf = Box<[u8]>;
 
 /// Buffers waiting to be used again. In steady state [`BufferPool::take`] allocates nothing.
 #[derive(Debug)]
@@ -60,12 +33,12 @@ impl BufferPool {
 
     /// A buffer: the one that came back last, or a new one.
     pub fn take(&mut self) -> PacketBuf {
-        self.idle.pop().unwrap_or_else(|| PacketBuf::with_capacity(self.capacity))
+        self.idle.pop().unwrap_or_else(|| vec![0; self.capacity].into())
     }
 
     /// Takes a buffer back, for later. One of another size, or too many, is freed.
     pub fn put(&mut self, buffer: PacketBuf) {
-        if buffer.capacity() == self.capacity && self.idle.len() < self.keep {
+        if buffer.len() == self.capacity && self.idle.len() < self.keep {
             self.idle.push(buffer);
         }
     }
@@ -116,16 +89,6 @@ impl<'a> Payload<'a> {
         self.bytes
     }
 
-    /// The payload's length in bytes.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Whether there is no payload.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// The part of the payload at `range`, clamped to its length.
     pub fn slice(&self, range: Range<usize>) -> Payload<'a> {
         let end = range.end.min(self.bytes.len());
@@ -160,6 +123,14 @@ impl<'a> Payload<'a> {
     }
 }
 
+impl Deref for Payload<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,13 +139,14 @@ mod tests {
     fn a_pool_gives_back_what_it_got_last() {
         let mut pool = BufferPool::new(100, 2);
         let [first, second, third] = [pool.take(), pool.take(), pool.take()];
-        let address = second.bytes().as_ptr();
+        let address = second.as_ptr();
         pool.put(first);
         pool.put(second);
         pool.put(third); // too many
-        pool.put(PacketBuf::with_capacity(7)); // not one of its own
-        assert_eq!(pool.take().bytes().as_ptr(), address);
-        assert_eq!(pool.take().capacity(), 100);
+        pool.put(vec![0; 7].into()); // not one of its own
+        let again = pool.take();
+        assert_eq!(again.as_ptr(), address);
+        assert_eq!(pool.take().len(), 100);
         assert_eq!(pool.idle.len(), 0);
     }
 

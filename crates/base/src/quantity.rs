@@ -14,7 +14,7 @@ use alloc::string::String;
 pub use call::{call, list};
 pub use decimal::Decimal;
 pub use duration::{DurationText, parse_duration};
-pub use rate::{RateText, parse_rate};
+pub use rate::RateText;
 pub use size::parse_size;
 
 /// Why a text is not the quantity it was meant to be.

@@ -83,7 +83,7 @@ pub struct RxPacket {
 impl RxPacket {
     /// The IP packet's bytes; empty if the range does not lie within the buffer.
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.bytes().get(self.range.clone()).unwrap_or_default()
+        self.buffer.get(self.range.clone()).unwrap_or_default()
     }
 }
 
@@ -274,7 +274,7 @@ pub trait Device: Send {
     fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
         let bytes = [head.bytes(), body].concat();
         let offload = RxOffload::default();
-        Some(RxPacket { range: 0..bytes.len(), buffer: PacketBuf::copy_of(&bytes), offload })
+        Some(RxPacket { range: 0..bytes.len(), buffer: bytes.into(), offload })
     }
 
     /// The device's other queues, each a device of its own for another thread; a second time there are none. A device without

@@ -150,7 +150,7 @@ impl Lane {
     }
 
     fn recycle(&mut self, buffer: PacketBuf) {
-        if buffer.capacity() == self.mtu {
+        if buffer.len() == self.mtu {
             self.packets.put(buffer);
         } else {
             self.super_segments.put(buffer);
@@ -168,7 +168,7 @@ fn check(capabilities: &Capabilities, packet: &TxPacket<'_>) -> Result<(), SendE
 
 /// Copies an admitted packet into a buffer of sufficient size: the way it will be received.
 fn fill(mut buffer: PacketBuf, packet: &TxPacket<'_>) -> io::Result<RxPacket> {
-    let length = packet.copy_to(buffer.bytes_mut()).ok_or(io::ErrorKind::InvalidInput)?;
+    let length = packet.copy_to(&mut buffer).ok_or(io::ErrorKind::InvalidInput)?;
     let checksum = match packet.offload.checksum {
         TxChecksum::Complete => RxChecksum::Unverified,
         // Memory does not corrupt, and the field is not a checksum yet.
@@ -197,7 +197,7 @@ fn work(
         .map_err(SendError::Offload)?;
     for _ in 0..pieces(packet) {
         let mut buffer = buffer();
-        let bytes = buffer.bytes_mut();
+        let bytes = &mut buffer[..];
         let Some(segment) = segmenter.next_segment(bytes).map_err(impossible)? else {
             return Ok(());
         };

@@ -451,15 +451,15 @@ impl Device for PacketDevice {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let length = match self.socket.receive(&mut [IoSliceMut::new(buffer.bytes_mut())]) {
+            let length = match self.socket.receive(&mut [IoSliceMut::new(&mut buffer)]) {
                 Ok(length) => length,
                 Err(errno) => {
                     self.spare = Some(buffer);
                     return Err(self.place.failed(errno));
                 }
             };
-            let whole = length < buffer.capacity();
-            let bytes = buffer.bytes().get(..length).unwrap_or_default();
+            let whole = length < buffer.len();
+            let bytes = buffer.get(..length).unwrap_or_default();
             match self.look_at(bytes) {
                 Some(offload) if whole => {
                     return Ok(RxPacket { buffer, range: FRONT..length, offload });
@@ -481,15 +481,14 @@ impl Device for PacketDevice {
             buffers.iter_mut().take(max).for_each(|buffer| *buffer = self.pool.take());
             let mut lengths = [0; many::MOST_RECEIVED];
             let received = {
-                let mut parts =
-                    buffers.each_mut().map(|buffer| IoSliceMut::new(buffer.bytes_mut()));
+                let mut parts = buffers.each_mut().map(|buffer| IoSliceMut::new(buffer));
                 self.socket.receive_many(&mut parts[..max], &mut lengths)
             };
             let count = *received.as_ref().unwrap_or(&0);
             for (number, (buffer, length)) in buffers.into_iter().zip(lengths).enumerate() {
-                let bytes = buffer.bytes().get(..length).unwrap_or_default();
+                let bytes = buffer.get(..length).unwrap_or_default();
                 // One that fills its buffer was cut off.
-                let cut_off = length >= buffer.capacity();
+                let cut_off = length >= buffer.len();
                 let arrived = number < count;
                 self.discarded += u64::from(arrived && cut_off);
                 match (arrived && !cut_off).then(|| self.look_at(bytes)).flatten() {
@@ -536,7 +535,7 @@ impl Device for PacketDevice {
                 // Something for the link, most likely, and short.
                 let bytes = [&head[..front.min(length)], &body[..body_len]].concat();
                 let offload = self.look_at(&bytes).ok_or(io::ErrorKind::Interrupted)?;
-                let buffer = PacketBuf::copy_of(&bytes);
+                let buffer = PacketBuf::from(&bytes[..]);
                 Ok(Received::Whole(RxPacket { buffer, range: FRONT..length, offload }))
             }
         }
@@ -547,11 +546,11 @@ impl Device for PacketDevice {
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
         let mut length = 0;
         for part in [&self.last_front[..], head.bytes(), body] {
-            let place = buffer.bytes_mut().get_mut(length..length + part.len())?;
+            let place = buffer.get_mut(length..length + part.len())?;
             place.copy_from_slice(part);
             length += part.len();
         }
-        match self.look_at(buffer.bytes().get(..length)?) {
+        match self.look_at(buffer.get(..length)?) {
             Some(offload) => Some(RxPacket { buffer, range: FRONT..length, offload }),
             None => {
                 self.spare = Some(buffer);

@@ -257,7 +257,7 @@ impl Device for Tun {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let bytes = buffer.bytes_mut();
+            let bytes = &mut buffer[..];
             let length = match rustix::io::read(&self.descriptor, &mut *bytes) {
                 Ok(length) => length,
                 Err(errno) => {
@@ -332,10 +332,10 @@ impl Device for Tun {
         let head = head.bytes();
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
         let length = head.len() + body.len();
-        if buffer.capacity() < length {
-            buffer = PacketBuf::with_capacity(length);
+        if buffer.len() < length {
+            buffer = vec![0; length].into();
         }
-        let bytes = buffer.bytes_mut();
+        let bytes = &mut buffer[..];
         bytes[..head.len()].copy_from_slice(head);
         bytes[head.len()..length].copy_from_slice(body);
         let offload = match self.header_len {

@@ -237,7 +237,7 @@ impl UdpTunnel {
             pause = (pause * 2).min(Duration::from_secs(1));
             while let Some(left) = end.checked_sub(self.started.elapsed()) {
                 self.socket.wait(left).map_err(UdpError::System)?;
-                let arrived = match self.socket.receive(buffer.bytes_mut()) {
+                let arrived = match self.socket.receive(&mut buffer) {
                     Ok(arrived) => arrived,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(error) => {
@@ -248,7 +248,7 @@ impl UdpTunnel {
                     }
                 };
                 let length = arrived.stride.min(arrived.len);
-                let datagram = buffer.bytes().get(..length).unwrap_or_default();
+                let datagram = buffer.get(..length).unwrap_or_default();
                 if let Verdict::Answer(answer) = joined.judge(self.started.elapsed(), datagram) {
                     let _ = self.socket.send(remote, &answer, None, Ecn::NotEct);
                 }
@@ -367,7 +367,7 @@ impl UdpTunnel {
         let now = self.now();
         while batch.at < batch.arrived.len {
             let Arrived { from, len, stride, ecn } = batch.arrived;
-            let rest = batch.buffer.bytes_mut().get_mut(batch.at..len).unwrap_or_default();
+            let rest = batch.buffer.get_mut(batch.at..len).unwrap_or_default();
             let first = rest.get(..stride.min(rest.len())).unwrap_or_default();
             if !judge(&mut self.side, &self.socket, now, from, first) {
                 self.discarded += 1;
@@ -389,7 +389,7 @@ impl UdpTunnel {
             let start = batch.at + HEADER_LEN;
             let range = start..batch.at + end;
             batch.at += stride.saturating_mul(count);
-            let packet = batch.buffer.bytes_mut().get_mut(range.clone()).unwrap_or_default();
+            let packet = batch.buffer.get_mut(range.clone()).unwrap_or_default();
             if !decapsulate_ecn(packet, ecn) {
                 self.discarded += 1;
                 continue;
@@ -397,7 +397,7 @@ impl UdpTunnel {
             if batch.at >= len {
                 return Some(RxPacket { buffer: batch.buffer, range, offload });
             }
-            let buffer = PacketBuf::copy_of(packet);
+            let buffer = PacketBuf::from(&*packet);
             let range = 0..packet.len();
             self.batch = Some(batch);
             return Some(RxPacket { buffer, range, offload });
@@ -526,7 +526,7 @@ impl Device for UdpTunnel {
                 return Ok(packet);
             }
             let mut buffer = self.pool.take();
-            match self.socket.receive(buffer.bytes_mut()) {
+            match self.socket.receive(&mut buffer) {
                 Ok(arrived) => self.batch = Some(Batch { buffer, arrived, at: 0 }),
                 Err(error) => {
                     self.pool.put(buffer);

@@ -25,9 +25,8 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use transom_base::packet::{BufferPool, PacketBuf};
-use transom_wire::IpPacket;
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
-use transom_wire::{Protocol, tcp};
+use transom_wire::{IpPacket, Protocol, checksum, tcp};
 
 use crate::interface::IpPrefix;
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Taken};
@@ -202,7 +201,8 @@ fn is_open(packet: &[u8]) -> bool {
     }
     let field = ip.payload().get(tcp::CHECKSUM_OFFSET..).and_then(|rest| rest.first_chunk::<2>());
     let length = u32::try_from(ip.payload().len()).unwrap_or(0);
-    field.is_some_and(|field| u16::from_be_bytes(*field) == ip.pseudo_header(length).get())
+    let open = checksum::pseudo_header(ip.src(), ip.dst(), Protocol::TCP, length);
+    field.is_some_and(|field| u16::from_be_bytes(*field) == open.0)
 }
 
 impl OnLink for XdpDevice {
@@ -285,11 +285,11 @@ impl Device for XdpDevice {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.pool.take();
-            let Some(length) = self.queues.receive(buffer.bytes_mut()) else {
+            let Some(length) = self.queues.receive(&mut buffer) else {
                 self.pool.put(buffer);
                 return Err(self.answer_address_requests());
             };
-            let frame = buffer.bytes().get(..length).unwrap_or_default();
+            let frame = buffer.get(..length).unwrap_or_default();
             match self.link.take(self.started.elapsed(), frame) {
                 Taken::Packet => {
                     let packet = frame.get(ETHERNET_LEN..).unwrap_or_default();

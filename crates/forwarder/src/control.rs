@@ -4,7 +4,7 @@ use std::time::Instant as Clock;
 
 use transom_device::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
-use transom_router::window::{ControlConfig, Returning, WindowControl};
+use transom_router::window::{ControlConfig, Returning, WindowControl, WindowReport};
 use transom_tcp::time::Instant;
 
 use crate::latest::smallest;
@@ -26,7 +26,7 @@ impl Control {
         let mut inner = WindowControl::new(config, random()?)
             .map_err(|error| Refusal::Parameter(error.to_string()))?;
         inner.set_prefetch(PREFETCH);
-        for range in inner.flows().memory() {
+        for range in inner.memory() {
             // It works without.
             let _ = prefer_huge_pages(range);
         }
@@ -73,27 +73,24 @@ impl Control {
         flows: usize,
         queue: QueueStatus,
     ) -> Status {
-        let counters = self.inner.counters();
-        let table = self.inner.table();
-        let now = self.now();
-        let known = self.inner.flows().iter();
-        let known = known.filter_map(|(key, record)| Some((key, record.summary(now)?)));
-        let latest = smallest(known, flows, |(_, told)| told.idle);
-        let flows = latest.iter().map(|(key, told)| FlowStatus {
-            sender: key.sender(),
-            receiver: key.receiver(),
-            desired: told.desired.into(),
+        let WindowReport { counters, table, target, .. } = self.inner.report();
+        let known = self.inner.flows(self.now()).filter(|flow| flow.is_open);
+        let latest = smallest(known, flows, |flow| flow.idle);
+        let flows = latest.iter().map(|flow| FlowStatus {
+            sender: flow.sender,
+            receiver: flow.receiver,
+            desired: flow.desired.into(),
             written: None,
             advertised: None,
-            mss: told.mss,
-            scale: told.scale,
-            idle_ms: told.idle.as_millis(),
+            mss: flow.mss,
+            scale: flow.scale,
+            idle_ms: flow.idle.as_millis(),
         });
         Status {
             mode: mode.into(),
             device: device.into(),
             policy: self.policy.into(),
-            target: self.inner.target(),
+            target,
             queue,
             counters: Counters {
                 arrivals: counters.arrived,

@@ -23,7 +23,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use transom_router::quantity::parse_rate;
+use transom_router::quantity::RateText;
 use transom_router::queue;
 use transom_router::window::ControlConfig;
 use transom_tcp::quantity::parse_duration;
@@ -58,7 +58,8 @@ struct Raw {
 }
 
 fn rate(text: &str) -> Result<NonZeroU64, String> {
-    parse_rate(text).map_err(|_| format!("`{text}` is not a rate: write it like 10Mbit/s"))
+    let rate: Result<RateText, _> = text.parse();
+    rate.map(|rate| rate.0).map_err(|_| format!("`{text}` is not a rate: write it like 10Mbit/s"))
 }
 
 /// Reads the text of a key, which a defect points at.

@@ -98,15 +98,16 @@ pub struct PartStatus {
 
 impl PartStatus {
     pub(crate) fn of(name: &str, statistics: &QueueStatistics) -> Self {
+        let QueueStatistics { sent, delay, .. } = statistics;
         PartStatus {
             name: name.to_owned(),
             packets: statistics.waiting.packets,
             bytes: statistics.waiting.bytes,
             flows: statistics.flows,
-            sent_packets: statistics.sent.packets,
+            sent_packets: sent.packets,
             drops: statistics.dropped,
             marks: statistics.marked,
-            mean_delay_us: statistics.mean_delay().as_micros(),
+            mean_delay_us: delay.as_micros().checked_div(sent.packets).unwrap_or(0),
             longest_delay_us: statistics.longest.as_micros(),
             probability_millionths: (statistics.probability.as_f64() * 1e6) as u64,
         }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transom_device::FrameSocket;
 use transom_device::interface::{Interfaces, hardware};
-use transom_router::queue::{Discipline, Event, Flow, FlowHasher, Item};
+use transom_router::queue::{Discipline, Event, FlowHasher, Item};
 use transom_router::window::{ChecksumState, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::{peek_ecn, set_ecn};
@@ -237,7 +237,7 @@ impl Carrier {
         let at = self.start(&frame);
         let packet = packet(&mut frame, at, self.link_header);
         let ecn = peek_ecn(packet);
-        let flow = self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet));
+        let flow = self.hasher.as_ref().map(|hasher| hasher.flow(packet)).unwrap_or_default();
         let Shared { control, queue, discipline, .. } = &mut *lock(&self.shared);
         let now = control.now();
         if !packet.is_empty() {

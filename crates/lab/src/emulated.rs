@@ -260,7 +260,7 @@ impl<D: Device> Device for Emulated<D> {
             let headers = self.headers.get(..segment.header_len).unwrap_or_default();
             let Some(carried) = Carried::of(&mut self.pool, headers, &segment.payload) else {
                 // The stack cuts for the MTU it was told; a segment above it is its mistake.
-                let (length, limit) = (segment.len(), self.capabilities.mtu);
+                let (length, limit) = (segment.total_len(), self.capabilities.mtu);
                 return Err(SendError::TooLong { length, limit }.into());
             };
             send(&mut lock(&self.path).egress, now, carried);
@@ -309,7 +309,7 @@ impl Carried {
         let mut buffer = pool.take();
         let mut len = 0;
         for part in [headers, payload[0], payload[1], payload[2]] {
-            let Some(place) = buffer.bytes_mut().get_mut(len..len + part.len()) else {
+            let Some(place) = buffer.get_mut(len..len + part.len()) else {
                 pool.put(buffer);
                 return None;
             };
@@ -320,12 +320,12 @@ impl Carried {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.buffer.bytes().get(..self.len).unwrap_or_default()
+        self.buffer.get(..self.len).unwrap_or_default()
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.len;
-        self.buffer.bytes_mut().get_mut(..len).unwrap_or_default()
+        self.buffer.get_mut(..len).unwrap_or_default()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use transom_live::Row;
 use transom_net::ConnectionStatus;
-use transom_testkit::story::{assert_stored, tell};
+use transom_testkit::{assert_stored, tell_story};
 
 #[test]
 fn rows_are_as_they_were() {
-    let rows: Vec<String> = tell()
+    let rows: Vec<String> = tell_story()
         .looks
         .into_iter()
         .map(|(_, info)| {

@@ -81,11 +81,11 @@ impl Stack {
         for (number, shard) in shards.iter().enumerate() {
             let from = from.0.get(number).copied().unwrap_or(0);
             let mut inner = shard.runtime.lock();
-            let reading = inner.host.log().read(from);
+            let reading = inner.host.log(from);
             let before = records.len();
             records.extend(reading.records().take_while(|record| time_of(record) <= until));
             missed += reading.missed;
-            let left = reading.len() - (records.len() - before);
+            let left = reading.records().count() - (records.len() - before);
             next.push(reading.next - left as u64);
         }
         if shards.len() > 1 {
@@ -96,7 +96,7 @@ impl Stack {
 
     /// The end of the event log: what comes from here on has not happened yet.
     pub fn log_end(&self) -> LogPosition {
-        let ends = self.shards().iter().map(|shard| shard.runtime.lock().host.log().written());
+        let ends = self.shards().iter().map(|shard| shard.runtime.lock().host.log(u64::MAX).next);
         LogPosition(ends.collect())
     }
 
@@ -109,8 +109,7 @@ impl Stack {
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
         // Records that were overwritten before the writer began do not count as missed.
-        let oldest =
-            self.shards().iter().map(|shard| shard.runtime.lock().host.log().read(0).missed);
+        let oldest = self.shards().iter().map(|shard| shard.runtime.lock().host.log(0).missed);
         let oldest = LogPosition(oldest.collect());
         let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();

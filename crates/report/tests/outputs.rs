@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use transom_report::{Connections, Seen, render};
 use transom_sim::measure::SenderSample;
-use transom_testkit::story::{assert_stored, tell};
+use transom_testkit::{assert_stored, tell_story};
 
 fn stored(name: &str) -> String {
     format!("{}/tests/stored/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -12,7 +12,7 @@ fn stored(name: &str) -> String {
 #[test]
 fn the_page_of_a_program_is_as_it_was() {
     let mut seen = Seen::new("10.0.0.1:40000", "10.0.0.2:80", 0.0);
-    for (at, state) in tell().looks {
+    for (at, state) in tell_story().looks {
         seen.add(at.as_secs_f64(), &state);
     }
     let page =
@@ -26,7 +26,7 @@ fn the_page_of_a_program_is_as_it_was() {
 #[test]
 fn samples_of_senders_are_as_they_were() {
     let mut text = String::new();
-    for (at, state) in tell().looks {
+    for (at, state) in tell_story().looks {
         let sample = SenderSample::from(state);
         let windows = (sample.cwnd, sample.ssthresh, sample.in_flight, sample.mss);
         let times = (sample.srtt, sample.last_rtt, sample.rto);

@@ -6,7 +6,7 @@
 use std::time::Instant as Clock;
 
 use transom_base::time::{Duration, Instant};
-use transom_router::queue::{Config, Discipline, Event, Flow, FlowHasher, Item};
+use transom_router::queue::{Config, Discipline, Event, FlowHasher, Item};
 use transom_wire::ip::Ecn;
 
 const PACKETS: u64 = 400_000;
@@ -53,7 +53,7 @@ fn main() {
                 leaves += Duration::from_micros(120);
             }
             let header = &headers[(number % 16) as usize];
-            let flow = hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(header));
+            let flow = hasher.as_ref().map(|hasher| hasher.flow(header)).unwrap_or_default();
             let ecn = if number % 2 == 0 { Ecn::Ect1 } else { Ecn::Ect0 };
             let item = Item::new(number, 1500, ecn).of_flow(flow);
             queue.enqueue(now, item, &mut random, &mut |event: Event<'_, u64>| {

@@ -29,7 +29,7 @@
 //!
 //! let now = Instant::from_millis(3);
 //! let item = queue.dequeue(now, &mut random, &mut |_| {}).unwrap();
-//! assert_eq!((item.packet, item.waited(now).as_millis()), ("first", 2));
+//! assert_eq!((item.packet, (now - item.enqueued).as_millis()), ("first", 2));
 //! # Ok::<(), transom_router::queue::ConfigError>(())
 //! ```
 #![no_std]

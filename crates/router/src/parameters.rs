@@ -12,7 +12,7 @@ use transom_base::arguments::Fraction;
 use transom_base::time::Duration;
 
 use crate::probability::Probability;
-use crate::quantity::{DurationText, RateText, parse_duration, parse_rate};
+use crate::quantity::{DurationText, RateText, parse_duration};
 use crate::queue::Limit;
 use crate::text;
 
@@ -100,7 +100,7 @@ pub(crate) const SOME_DURATION: Kind<Option<Duration>> = Kind {
 /// A rate that may be missing, in bits per second.
 pub(crate) const SOME_RATE: Kind<Option<NonZeroU64>> = Kind {
     example: "10Mbit/s",
-    read: |text| parse_rate(text).ok().map(Some),
+    read: |text| text.parse().ok().map(|RateText(rate)| Some(rate)),
     show: |rate| Shown::some(rate, |rate| RateText(*rate).to_string()),
 };
 

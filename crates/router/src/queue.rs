@@ -26,7 +26,6 @@ mod fq;
 mod fq_codel;
 mod limit;
 mod limited;
-mod parameters;
 mod pie;
 mod red;
 mod rounds;
@@ -44,7 +43,6 @@ use fq::{Fq, FqConfig};
 use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use limit::{Limit, Threshold};
 use limited::{Limited, Victim};
-pub use parameters::ParameterError;
 use pie::{Pie, PieConfig};
 use red::{Red, RedConfig};
 pub use statistics::QueueStatistics;
@@ -129,8 +127,8 @@ pub struct Item<P> {
 
 impl<P> Item<P> {
     /// A packet of `len` bytes that no queue has seen.
-    pub const fn new(packet: P, len: usize, ecn: Ecn) -> Self {
-        let flow = Flow::NONE;
+    pub fn new(packet: P, len: usize, ecn: Ecn) -> Self {
+        let flow = Flow::default();
         Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO, flow, low_latency: false }
     }
 
@@ -146,7 +144,7 @@ impl<P> Item<P> {
     }
 
     /// How long it has been in the queue, or was when it left it at `now`.
-    pub fn waited(&self, now: Instant) -> Duration {
+    pub(crate) fn waited(&self, now: Instant) -> Duration {
         now - self.enqueued
     }
 }

@@ -21,7 +21,7 @@
 //! **SYNs.** The window of a receiver's SYN is the first one that a sender sees, so lowering it moves no edge. The paper leaves it
 //! unchanged. A policy may lower it ([`Policy::on_syn`]), and then the same guarantees hold.
 //!
-//! **State.** Each flow has 28 bytes in a [`FlowTable`] beside its key, found with one keyed hash. The table does not grow. When it is
+//! **State.** Each flow has 28 bytes in a table beside its key, found with one keyed hash. The table does not grow. When it is
 //! full, new flows pass unchanged; known flows are not dropped for new ones.
 //!
 //! [`WindowControl`] puts the two together for one queue.
@@ -43,19 +43,15 @@ mod table;
 mod target;
 
 use ack_delay::AckDelay;
-pub use ack_delay::AckDelayConfig;
 pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
-pub use control::{Counters, Returning, Verdict, WindowControl};
+pub use control::{Counters, Returning, Verdict, WindowControl, WindowReport};
 use explicit::ExplicitWindow;
-pub use explicit::ExplicitWindowConfig;
 use fair_share::FairShare;
-pub use fair_share::FairShareConfig;
-pub use flow::{FlowKey, FlowSummary, Record};
-pub use marker::Marked;
-pub(crate) use nothing::Nothing;
+pub use flow::FlowSummary;
+use nothing::Nothing;
 pub use policy::{AckAction, AckContext, Policy, SynContext};
 pub use segment::{ChecksumState, Segment};
-pub use table::{FlowTable, Prefetch, TableStats};
+pub use table::TableStats;
 use target::TargetWindow;
 pub use target::{Rule, TargetWindowConfig};
 

@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(*config.profile, Profile::default());
         assert_eq!(config.addresses, [("192.0.2.1".parse().unwrap(), 24)]);
         assert_eq!(start, Instant::ZERO);
-        assert_eq!(config.validate(), Ok(()));
+        assert!(transom_stack::Stack::new(config, start).is_ok());
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use libc::{EINTR, EINVAL, EMSGSIZE};
 use std::collections::{BTreeMap, VecDeque};
 use transom_sockets::{Awaited, Drive, Errno, PollFd, Result, Sockets, Table, Waited};
-use transom_stack::{Packet, Stack, StackConfig, StackConfigError};
+use transom_stack::{Stack, StackConfig, StackConfigError};
 use transom_tcp::time::{Duration, Instant};
 
 /// The longest patience. Longer than any timer of TCP, and short enough for a call to end.
@@ -93,7 +93,7 @@ impl Host {
             return Err(Errno(EMSGSIZE));
         }
         if at == self.now {
-            self.stack.on_packet(at, Packet::borrowed(packet));
+            self.stack.on_packet(at, packet, Default::default());
             self.settle();
         } else {
             self.arrivals.insert((at, self.queued), packet.to_vec());
@@ -149,7 +149,7 @@ impl Host {
             && entry.key().0 <= at
         {
             let packet = entry.remove();
-            self.stack.on_packet(at, Packet::borrowed(&packet));
+            self.stack.on_packet(at, &packet, Default::default());
             self.flush();
         }
         self.settle();

@@ -8,8 +8,7 @@ use std::net::IpAddr;
 use transom_sansio::{Host, PollFd, SocketCalls};
 use transom_tcp::time::Duration;
 use transom_testkit::packets::icmp;
-use transom_wire::Flags;
-use transom_wire::icmp::{IcmpMessage, UnreachableCode};
+use transom_wire::{Flags, IcmpMessage, UnreachableCode};
 
 /// A router says of what the host sent last that the host at the other end cannot be reached.
 fn report(host: &mut Host) {

@@ -284,7 +284,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     /// Offers a packet of `len` bytes, which cannot be marked, at time `now`. A `now` earlier than in a previous call counts
     /// as that call's.
     pub fn send(&mut self, now: Instant, packet: P, len: usize) -> Admission {
-        self.send_of(now, packet, len, (Ecn::NotEct, Flow::NONE))
+        self.send_of(now, packet, len, (Ecn::NotEct, Flow::default()))
     }
 
     /// Offers a packet at time `now`, of which `bytes` gives the bytes from its IP header on: from them are its length, its ECN codepoint, and
@@ -302,7 +302,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// The flow of a packet that begins with its IP header, if the queue keeps flows apart; otherwise all are of one.
     pub(crate) fn flow_of(&self, packet: &[u8]) -> Flow {
-        self.hasher.as_ref().map_or(Flow::NONE, |hasher| hasher.flow(packet))
+        self.hasher.as_ref().map(|hasher| hasher.flow(packet)).unwrap_or_default()
     }
 
     /// Offers a packet of `len` bytes with its ECN codepoint and its flow ([`flow_of`](Self::flow_of)) at time `now`.

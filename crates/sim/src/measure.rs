@@ -162,7 +162,7 @@ pub struct WindowSample {
 
 impl From<&WindowControl> for WindowSample {
     fn from(control: &WindowControl) -> Self {
-        let target = control.target();
+        let window::WindowReport { counters, target, .. } = control.report();
         let window::Counters {
             arrived: _,
             acks,
@@ -174,7 +174,7 @@ impl From<&WindowControl> for WindowSample {
             held,
             unreadable: _,
             opened,
-        } = control.counters();
+        } = counters;
         WindowSample { target, acks, rewritten, unknown, implausible, held, opened }
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::link::{LinkConfig, LinkModel};
 use crate::random::Streams;
-use transom_stack::{Packet, Stack};
+use transom_stack::Stack;
 use transom_tcp::time::Instant;
-use transom_wire::offload::{RxChecksum, RxOffload};
+use transom_wire::offload::RxOffload;
 
 /// Which of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Pair {
 
     /// Puts `packet` onto the wire towards `to`, as an attacker on the path would; it arrives at once.
     pub fn inject(&mut self, to: Side, packet: &[u8]) {
-        self.hosts[to as usize].on_packet(self.now, Packet::borrowed(packet));
+        self.hosts[to as usize].on_packet(self.now, packet, RxOffload::default());
     }
 
     /// Lets both hosts send what they have.
@@ -128,9 +128,8 @@ impl Pair {
             while let Some(delivered) = self.links[side as usize].deliver(at) {
                 let bytes = delivered.into_packet(Vec::as_mut_slice);
                 // Links carry what was sent; whether it is still right is for the receiver to find out.
-                let offload = RxOffload { checksum: RxChecksum::Unverified, segmentation: None };
-                let packet = Packet::borrowed(&bytes).with_offload(offload);
-                self.hosts[side.other() as usize].on_packet(at, packet);
+                let offload = RxOffload::default();
+                self.hosts[side.other() as usize].on_packet(at, &bytes, offload);
             }
             self.hosts[side as usize].on_timeout(at);
         }

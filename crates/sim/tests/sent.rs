@@ -50,7 +50,8 @@ fn count_repeated(network: &mut Network, link: LinkId) -> Arc<Mutex<u64>> {
             return;
         }
         let segment = TcpPacket::parse(ip.payload()).unwrap();
-        let (len, begins) = (segment.segment_len(), segment.header.seq);
+        let (len, begins) =
+            (segment.header.segment_len(segment.payload.len() as u32), segment.header.seq);
         // The answer to a SYN is sent before there is a connection to count it.
         if len == 0 || segment.header.flags.contains(Flags::SYN | Flags::ACK) {
             return;

@@ -4,6 +4,7 @@ use crate::address::Family;
 use crate::drive::{Awaited, Drive, Port, Sockets, Waited};
 use crate::errno::{Errno, Result};
 use crate::socket::{Role, Socket, Stream};
+use crate::table::Table;
 use libc::{
     EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, ECONNABORTED, EINPROGRESS, EINTR, EINVAL,
     EISCONN, ENETUNREACH, ENOTCONN, SOCK_CLOEXEC, SOCK_NONBLOCK,
@@ -11,7 +12,7 @@ use libc::{
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};
-use transom_stack::{ConnectionId, ListenConfig};
+use transom_stack::{ConnectionId, ListenConfig, Stack};
 use transom_tcp::time::Duration;
 use transom_tcp::{Profile, State};
 
@@ -33,21 +34,21 @@ impl Socket {
     }
 }
 
+/// Whether nothing stands in the way of being bound so. With SO_REUSEADDR connections do not, nor do sockets that have it
+/// too and do not listen.
+fn may_bind(stack: &Stack, table: &Table, bound: &Bound, reuse: bool) -> bool {
+    let stands = |socket: &Socket| {
+        let listens = matches!(socket.role, Role::Listener { .. });
+        let shares = reuse && socket.options.reuse_address && !listens;
+        !shares && socket.bound.is_some_and(|other| socket.bound_to(other).overlaps(bound))
+    };
+    !table.iter().any(stands) && (reuse || !stack.is_in_use(bound))
+}
+
 impl Sockets<'_> {
     fn is_local(&self, address: SocketAddr) -> bool {
         let ip = canonical(address).ip();
         ip.is_unspecified() || self.stack.config().addresses.iter().any(|&(ours, _)| ours == ip)
-    }
-
-    /// Whether nothing stands in the way of being bound so. With SO_REUSEADDR connections do not, nor do sockets that have it
-    /// too and do not listen.
-    fn may_bind(&self, bound: &Bound, reuse: bool) -> bool {
-        let stands = |socket: &Socket| {
-            let listens = matches!(socket.role, Role::Listener { .. });
-            let shares = reuse && socket.options.reuse_address && !listens;
-            !shares && socket.bound.is_some_and(|other| socket.bound_to(other).overlaps(bound))
-        };
-        !self.table.iter().any(stands) && (reuse || !self.stack.is_in_use(bound))
     }
 
     /// `address` for the socket `fd`, with a port of its own if it has none.
@@ -55,13 +56,11 @@ impl Sockets<'_> {
         if address.port() != 0 {
             return Ok(address);
         }
-        let socket = self.table.get(fd)?;
-        let draw = self.stack.draw_ports(canonical(address).ip());
-        let at = |port| SocketAddr::new(address.ip(), port);
-        let is_free = |&port: &u16| self.may_bind(&socket.bound_to(at(port)), false);
-        let port = draw.ports().find(is_free).ok_or(Errno(EADDRINUSE))?;
-        self.stack.take_drawn(draw, port);
-        Ok(at(port))
+        let v6_only = self.table.get(fd)?.options.v6_only;
+        let is_free = |stack: &Stack, bound: &Bound| may_bind(stack, self.table, bound, false);
+        let place = self.stack.free_place(address.ip(), v6_only, is_free);
+        let port = place.ok_or(Errno(EADDRINUSE))?.address.port();
+        Ok(SocketAddr::new(address.ip(), port))
     }
 
     /// Whether `bind` is possible for this socket and address, as far as others do not matter; and what it would mean.
@@ -91,7 +90,7 @@ impl Sockets<'_> {
         };
         let socket = self.table.get(fd)?;
         let reuse = socket.options.reuse_address;
-        if !self.may_bind(&socket.bound_to(address), reuse) {
+        if !may_bind(self.stack, self.table, &socket.bound_to(address), reuse) {
             return Err(Errno(EADDRINUSE));
         }
         let socket = self.table.get_mut(fd)?;

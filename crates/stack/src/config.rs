@@ -169,7 +169,7 @@ impl StackConfig {
 
     /// Checks that the configuration is consistent.
     /// [RFC1122-3.2.2.9-8] [RFC1122-3.2.1.3-5] [RFC8200-5-1]
-    pub fn validate(&self) -> Result<(), StackConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), StackConfigError> {
         if self.every_address && self.shared {
             return Err(StackConfigError::EveryAddressShared);
         }

@@ -15,10 +15,8 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::icmp::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN};
 use transom_wire::ip::set_ecn;
-use transom_wire::ipv6::{FragmentHeader, Ipv6Packet};
-use transom_wire::{Ecn, IpPacket};
+use transom_wire::{Ecn, FragmentHeader, IcmpMessage, IpPacket, Ipv6Packet};
 
 /// The longest packet that the length fields can state.
 // [RFC1122-3.3.2-2] [RFC1122-3.3.2-3] [RFC8200-5-5]
@@ -285,7 +283,7 @@ impl Partial {
             Some(FragmentHeader { next_header, offset, named_at, .. }) => {
                 header.truncate(usize::from(offset));
                 *header.get_mut(usize::from(named_at))? = next_header.0;
-                let len = header.len().checked_sub(transom_wire::ipv6::HEADER_LEN)? + payload.len();
+                let len = header.len().checked_sub(transom_wire::Ipv6Header::LEN)? + payload.len();
                 let len = u16::try_from(len).ok()?;
                 header.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
             }
@@ -308,10 +306,11 @@ fn head<'a>(
     packet: &IpPacket<'_>,
     bytes: &'a [u8],
 ) -> Option<(Name, &'a [u8], Option<FragmentHeader>)> {
-    let (id, protocol, place) = match packet {
-        IpPacket::V4(v4) => (u32::from(v4.id()), Some(packet.protocol().0), None),
-        IpPacket::V6(v6) => (v6.fragment()?.fragment.id, None, v6.fragment()),
+    let (protocol, place) = match packet {
+        IpPacket::V4(_) => (Some(packet.protocol().0), None),
+        IpPacket::V6(v6) => (None, v6.fragment()),
     };
+    let id = packet.fragment()?.id;
     let name = Name { src: packet.src(), dst: packet.dst(), id, protocol };
     Some((name, bytes.get(..packet.header_len())?, place))
 }
@@ -323,17 +322,20 @@ fn wrong(packet: &Ipv6Packet<'_>, range: &Range<usize>) -> Option<Reassembly> {
     let header = packet.fragment()?;
     // [RFC8200-4.5-10] every fragment but the last carries a multiple of eight bytes.
     if header.fragment.more && !range.len().is_multiple_of(8) {
-        return Some(Reassembly::Wrong { code: ERRONEOUS_FIELD, pointer: PAYLOAD_LENGTH_OFFSET });
+        return Some(Reassembly::Wrong {
+            code: IcmpMessage::ERRONEOUS_FIELD,
+            pointer: PAYLOAD_LENGTH_OFFSET,
+        });
     }
     // [RFC8200-4.5-11] no payload is longer than its length field can state, other extension headers included.
-    let others = usize::from(header.offset).saturating_sub(transom_wire::ipv6::HEADER_LEN);
+    let others = usize::from(header.offset).saturating_sub(transom_wire::Ipv6Header::LEN);
     if others + range.end > MAX_PACKET {
         let pointer = u32::from(header.offset) + OFFSET_IN_FRAGMENT_HEADER;
-        return Some(Reassembly::Wrong { code: ERRONEOUS_FIELD, pointer });
+        return Some(Reassembly::Wrong { code: IcmpMessage::ERRONEOUS_FIELD, pointer });
     }
     // [RFC8200-4.5-14] the first fragment has the whole chain of headers (RFC 7112).
     if header.fragment.offset == 0 && packet.header_chain_is_cut() {
-        return Some(Reassembly::Wrong { code: INCOMPLETE_CHAIN, pointer: 0 });
+        return Some(Reassembly::Wrong { code: IcmpMessage::INCOMPLETE_CHAIN, pointer: 0 });
     }
     None
 }

@@ -7,10 +7,9 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::IcmpError;
 use transom_tcp::time::Instant;
-use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::ip::QuotedPacket;
 use transom_wire::tcp::QuotedTcp;
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{IcmpMessage, IpPacket, Protocol, UnreachableCode};
 
 /// The meaning of an error for the connection that it names. `None`: none (source quench is dropped silently [MUST-55]).
 /// [RFC1122-3.2.2.1-4] [RFC1122-3.2.2.4-1] [RFC1122-3.2.2.5-2] [RFC792-5-1]
@@ -46,8 +45,8 @@ fn meaning(message: &IcmpMessage<'_>, is_v4: bool) -> Option<IcmpError> {
 
 /// The packet of a message; `None` if this version has no such message.
 pub(crate) fn packet(src: IpAddr, dst: IpAddr, message: &IcmpMessage<'_>) -> Option<Vec<u8>> {
-    let mut packet = vec![0; icmp::packet_len(src, message)];
-    icmp::emit_packet(src, dst, message, &mut packet).ok()?;
+    let mut packet = vec![0; message.packet_len(src)];
+    message.emit_packet(src, dst, &mut packet).ok()?;
     Some(packet)
 }
 

@@ -6,9 +6,7 @@
 use crate::icmp::packet;
 use crate::stack::Stack;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
-use transom_wire::ipv6::ExtensionProblem;
-use transom_wire::{IpPacket, Protocol};
+use transom_wire::{ExtensionProblem, IcmpMessage, IpPacket, Protocol, UnreachableCode};
 
 /// The window in which ICMP errors are counted.
 pub(crate) const ICMP_WINDOW: Duration = Duration::from_secs(1);
@@ -29,7 +27,7 @@ impl Stack {
             }
             // [RFC8200-4-2] [RFC8200-4-3] [RFC4443-3.4-2]
             (_, IpPacket::V6(v6)) => IcmpMessage::ParameterProblem {
-                code: icmp::UNRECOGNIZED_NEXT_HEADER,
+                code: IcmpMessage::UNRECOGNIZED_NEXT_HEADER,
                 pointer: v6.protocol_offset() as u32,
                 quoted,
             },
@@ -74,7 +72,8 @@ impl Stack {
     /// [RFC1122-3.3.2-5] [RFC8200-4.5-9] [RFC4443-3.3-2] [RFC792-6-2] [RFC792-6-3] The other fragments of a packet have not come in time. `first` is the one that begins it.
     pub(crate) fn on_reassembly_timeout(&mut self, now: Instant, first: &[u8]) {
         if let Ok(ip) = IpPacket::parse(first) {
-            let code = icmp::REASSEMBLY_TIME;
+            // Fragment reassembly time exceeded, in both versions.
+            let code = 1;
             self.answer(now, &ip, &IcmpMessage::TimeExceeded { code, quoted: first });
         }
     }
@@ -82,7 +81,7 @@ impl Stack {
     fn answer(&mut self, now: Instant, about: &IpPacket<'_>, message: &IcmpMessage<'_>) {
         // [RFC1122-3.2.2-6] [RFC1122-3.2.2-7] [RFC1122-3.2.2-9] [RFC1122-3.2.2-10] [RFC792-1-2] [RFC792-1-3]
         // [RFC4443-2.4-5] [RFC4443-2.4-6] [RFC4443-2.4-7] [RFC4443-2.4-9]
-        if !icmp::may_answer_with_error(about, message)
+        if !message.may_answer(about)
             || !self.may_speak_for(about.dst())
             || !self.may_send_icmp_error(now)
         {

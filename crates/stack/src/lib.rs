@@ -13,13 +13,13 @@
 //! Two hosts joined by hand; a loop carries packets both ways:
 //!
 //! ```
-//! use transom_stack::{ListenConfig, Packet, Stack, StackConfig};
+//! use transom_stack::{ListenConfig, Stack, StackConfig};
 //! use transom_tcp::time::Instant;
 //!
 //! fn carry(from: &mut Stack, to: &mut Stack, now: Instant) -> bool {
 //!     let mut moved = false;
 //!     while let Some(packet) = from.poll_transmit(now) {
-//!         to.on_packet(now, Packet::borrowed(&packet.to_vec()));
+//!         to.on_packet(now, &packet.to_vec(), Default::default());
 //!         moved = true;
 //!     }
 //!     moved
@@ -80,7 +80,7 @@ pub use listener::{ListenConfig, ListenerId};
 pub use memory::{MemoryInfo, MemoryLimits, RESERVE};
 pub use socket_options::{SocketOption, SocketOptions};
 pub use stack::{
-    ConnectError, ConnectionId, ForwardedPacket, ListenError, Packet, PortDraw, Shard, SocketError,
-    Stack, StackSignal, Transmit,
+    ConnectError, ConnectionId, ForwardedPacket, ListenError, Shard, SocketError, Stack,
+    StackSignal, Transmit,
 };
 pub use totals::{HostTotals, ListenTotals};

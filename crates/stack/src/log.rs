@@ -5,7 +5,7 @@
 //! transmission (a super-segment is one), and for rarer events: losses, timeouts, changes of state and of the requests of extensions. Records
 //! are numbered, so that a late reader knows how many it has missed.
 //!
-//! There are no notifications; a reader [reads](Log::read) from where it stopped.
+//! There are no notifications; a reader [reads](crate::Stack::log) from where it stopped.
 
 pub mod file;
 mod hooks;
@@ -46,7 +46,7 @@ struct Slot(Encoded);
 
 /// The ring.
 #[derive(Debug)]
-pub struct Log {
+pub(crate) struct Log {
     records: Vec<Slot>,
     capacity: usize,
     /// The index of the next record once the ring is full.
@@ -79,13 +79,8 @@ impl Log {
         self.capacity > 0
     }
 
-    /// How many records there have been.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
     /// The records from number `from` on (they are counted from zero).
-    pub fn read(&self, from: u64) -> Reading<'_> {
+    pub(crate) fn read(&self, from: u64) -> Reading<'_> {
         let held = self.records.len() as u64;
         let oldest = self.written - held;
         let from = from.min(self.written);
@@ -126,16 +121,6 @@ impl Log {
 }
 
 impl<'a> Reading<'a> {
-    /// How many records there are.
-    pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.len()).sum()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The records, as they are stored.
     pub fn records(&self) -> impl Iterator<Item = &'a Encoded> + use<'a> {
         let [first, second] = self.parts;

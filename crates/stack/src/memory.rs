@@ -53,13 +53,13 @@ impl MemoryLimits {
 impl core::iter::Sum for MemoryInfo {
     /// That of several stacks together; the state is that of the most pressed.
     fn sum<I: Iterator<Item = Self>>(infos: I) -> Self {
-        let nothing = MemoryInfo { held: 0, state: MemoryState::Normal, pressures: 0, pruned: 0 };
-        infos.fold(nothing, |a, b| MemoryInfo {
+        infos.fold(MemoryInfo::default(), |a, b| MemoryInfo {
             held: a.held + b.held,
             state: a.state.max(b.state),
             // One pressure is that of all shards.
             pressures: a.pressures.max(b.pressures),
             pruned: a.pruned + b.pruned,
+            spare: a.spare + b.spare,
         })
     }
 }
@@ -83,6 +83,9 @@ pub struct MemoryInfo {
     pub pressures: u64,
     /// Bytes beyond gaps that were dropped.
     pub pruned: u64,
+    /// Bytes of memory that connections have given back, and that the next data to be sent will lie in. They are not part of what is held: they go when
+    /// memory is short.
+    pub spare: usize,
 }
 
 /// Under pressure, this many connections are checked for data to drop with each packet.

@@ -31,8 +31,6 @@ mod timers;
 mod transmit;
 
 pub use opens::{ConnectError, ListenError};
-pub use ports::PortDraw;
-pub use receive::Packet;
 pub use shards::{ForwardedPacket, Shard};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
@@ -44,7 +42,7 @@ use crate::flow::{BoundPortChange, FlowKey, FlowTable, KeyedHash};
 use crate::fragments::Fragments;
 use crate::incoming::{HeldSyn, IncomingId};
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
-use crate::log::{Log, Subject};
+use crate::log::{Log, Reading, Subject};
 use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::{PathMtu, PathMtus};
 use crate::secrets::{Purpose, Secrets};
@@ -243,6 +241,9 @@ pub struct Stack {
 
 impl Stack {
     /// A host as configured, starting at `now`.
+    ///
+    /// # Errors
+    /// If the configuration is not consistent.
     pub fn new(config: StackConfig, now: Instant) -> Result<Self, StackConfigError> {
         config.validate()?;
         let secrets = Secrets::new(config.secret);
@@ -296,10 +297,9 @@ impl Stack {
         StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
     }
 
-    /// The memory of all connections' data, and the effects of the limits on it. What [free blocks](Stack::spare_memory) take is not part of it: they go when
-    /// memory is short.
+    /// The memory of all connections' data, and the effects of the limits on it.
     pub fn memory(&self) -> MemoryInfo {
-        self.memory.info()
+        MemoryInfo { spare: self.blocks.memory(), ..self.memory.info() }
     }
 
     /// Looks what the other shards of the host hold, so that [`Stack::memory`] has the state of now.
@@ -317,15 +317,11 @@ impl Stack {
         self.memory.state()
     }
 
-    /// Bytes of memory that connections have given back, and that the next data to be sent will lie in.
-    pub fn spare_memory(&self) -> usize {
-        self.blocks.memory()
-    }
-
-    /// The recent events of connections.
-    pub fn log(&mut self) -> &Log {
+    /// The recent events of connections, from number `from` on (they are counted from zero). Beyond the last one there is nothing to read, and
+    /// [`Reading::next`] says where that is.
+    pub fn log(&mut self, from: u64) -> Reading<'_> {
         self.log.end_run();
-        &self.log
+        self.log.read(from)
     }
 
     /// Connections that exist, TIME-WAIT and half-open ones not included.

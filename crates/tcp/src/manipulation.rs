@@ -130,7 +130,7 @@ pub fn pass<M: Manipulation + ?Sized>(
     from: &[u8],
 ) -> Result<Sum, Error> {
     let to = to.get_mut(..from.len()).ok_or(Error::BufferTooSmall)?;
-    let mut sum = Sum::ZERO;
+    let mut sum = Sum(0);
     for (to, from) in to.chunks_mut(PIECE).zip(from.chunks(PIECE)) {
         manipulation.copy(to, from);
         // All pieces but the last are of even length, so the sums just add up.

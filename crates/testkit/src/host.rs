@@ -6,9 +6,9 @@
 
 use crate::sent::{Sent, one};
 use std::net::SocketAddr;
+use std::ops::Deref;
 use transom_stack::{
-    ConnectionId, ListenConfig, ListenerId, SocketError, Stack, StackConfig, StackCounters,
-    StackSignal,
+    ConnectionId, ListenConfig, ListenerId, SocketError, Stack, StackConfig, StackSignal,
 };
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Connection, ConnectionState, ReadError, Signal, State};
@@ -20,20 +20,16 @@ pub trait Watch {
 }
 
 /// Nobody watches.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {
+impl Watch for () {
     fn watch<T>(&mut self, work: impl FnOnce() -> T) -> T {
         work()
     }
 }
 
-/// A host, its time, and what has left it.
+/// A host, its time, and what has left it. It can be asked what its stack can be asked.
 #[derive(Debug)]
-pub struct Host<W = Unwatched> {
-    /// The stack itself, to look at. Nobody watches direct calls on it. The packets that they cause leave at the next
-    /// [`Host::call`].
+pub struct Host<W = ()> {
+    /// The stack itself. Nobody watches direct calls on it. The packets that they cause leave at the next [`Host::call`].
     pub stack: Stack,
     /// The present.
     pub now: Instant,
@@ -42,6 +38,14 @@ pub struct Host<W = Unwatched> {
     /// The watcher.
     pub watch: W,
     out: Vec<Sent>,
+}
+
+impl<W> Deref for Host<W> {
+    type Target = Stack;
+
+    fn deref(&self) -> &Stack {
+        &self.stack
+    }
 }
 
 impl<W: Watch> Host<W> {
@@ -97,11 +101,6 @@ impl<W: Watch> Host<W> {
             assert!(wakes < 100_000, "timers spin at {:?}", self.now);
         }
         self.now = end;
-    }
-
-    /// The counters of the host.
-    pub fn counters(&self) -> StackCounters {
-        self.stack.counters()
     }
 
     /// How often `signal` of `id` was reported.

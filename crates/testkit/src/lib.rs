@@ -12,21 +12,21 @@
 //! A client connects, sends, and is answered:
 //!
 //! ```
-//! use transom_stack::{Packet, StackConfig};
-//! use transom_testkit::{Host, Peer, Unwatched, usual_options};
+//! use transom_stack::StackConfig;
+//! use transom_testkit::{Host, Peer, usual_options};
 //!
 //! let (client, service) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
 //! let config = StackConfig::new(vec![("10.0.0.2".parse().unwrap(), 24)]);
-//! let mut host = Host::start(config, Unwatched);
+//! let mut host = Host::start(config, ());
 //! let listener = host.listen(service);
 //!
 //! let mut peer = Peer::new(client, service);
 //! let syn = peer.syn(usual_options());
-//! host.call(|stack, now| stack.on_packet(now, Packet::borrowed(&syn)));
+//! host.call(|stack, now| stack.on_packet(now, &syn, Default::default()));
 //! let ack = peer.answer(&host.sent_one().tcp(), usual_options());
 //! let data = peer.data(b"hello");
 //! for packet in [&ack, &data] {
-//!     host.call(|stack, now| stack.on_packet(now, Packet::borrowed(packet)));
+//!     host.call(|stack, now| stack.on_packet(now, packet, Default::default()));
 //! }
 //!
 //! let id = host.accept(listener);
@@ -41,11 +41,12 @@ mod host;
 pub mod packets;
 mod peer;
 mod sent;
-pub mod story;
+mod story;
 mod world;
 
 pub use digests::assert_unchanged;
-pub use host::{Host, Unwatched, Watch};
-pub use peer::{Peer, bare_options, stream, stream_from, usual_options};
+pub use host::{Host, Watch};
+pub use peer::{Peer, bare_options, stream, usual_options};
 pub use sent::{Sent, one};
+pub use story::{Story, assert_stored, hex, tell_story};
 pub use world::{Arrivals, Delay, End, Path, World};

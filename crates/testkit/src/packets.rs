@@ -5,8 +5,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use transom_wire::ip::Fragment;
-use transom_wire::ipv6::FragmentHeader;
-use transom_wire::{IcmpMessage, IpHeader, Ipv4Header, Protocol, TcpHeader, checksum, icmp, tcp};
+use transom_wire::{
+    FragmentHeader, IcmpMessage, IpHeader, Ipv4Header, Protocol, TcpHeader, UdpHeader, checksum,
+    tcp,
+};
 
 /// An IP packet from `src` to `dst` around a transport packet.
 pub fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, transport: &[u8]) -> Vec<u8> {
@@ -110,8 +112,8 @@ pub fn fragment6(
 /// An ICMP or ICMPv6 message in a packet.
 pub fn icmp(src: impl Into<IpAddr>, dst: impl Into<IpAddr>, message: &IcmpMessage<'_>) -> Vec<u8> {
     let (src, dst) = (src.into(), dst.into());
-    let mut out = vec![0; icmp::packet_len(src, message)];
-    icmp::emit_packet(src, dst, message, &mut out).unwrap();
+    let mut out = vec![0; message.packet_len(src)];
+    message.emit_packet(src, dst, &mut out).unwrap();
     out
 }
 
@@ -123,15 +125,11 @@ pub fn too_big(router: Ipv4Addr, offending: &[u8], next_hop_mtu: u16) -> Vec<u8>
 
 /// A UDP datagram.
 pub fn udp(src: SocketAddr, dst: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    let len = (8 + payload.len()) as u16;
-    let mut datagram = [
-        &src.port().to_be_bytes()[..],
-        &dst.port().to_be_bytes(),
-        &len.to_be_bytes(),
-        &[0, 0],
-        payload,
-    ]
-    .concat();
-    checksum::fill(src.ip(), dst.ip(), Protocol::UDP, &mut datagram, 6).unwrap();
+    let mut out = [0; UdpHeader::LEN];
+    let header = UdpHeader { src_port: src.port(), dst_port: dst.port() };
+    header.emit(payload.len(), &mut out).unwrap();
+    let mut datagram = [&out, payload].concat();
+    let field = UdpHeader::CHECKSUM_OFFSET;
+    checksum::fill(src.ip(), dst.ip(), Protocol::UDP, &mut datagram, field).unwrap();
     ip(src.ip(), dst.ip(), Protocol::UDP, &datagram)
 }

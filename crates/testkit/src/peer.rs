@@ -27,12 +27,7 @@ pub fn bare_options() -> Options {
 
 /// The first `len` bytes of a stream whose bytes tell their place.
 pub fn stream(len: usize) -> Vec<u8> {
-    stream_from(0, len)
-}
-
-/// `len` bytes of that stream beginning at `from`.
-pub fn stream_from(from: usize, len: usize) -> Vec<u8> {
-    (from..from + len).map(|i| (i % 251) as u8).collect()
+    (0..len).map(|i| (i % 251) as u8).collect()
 }
 
 /// The other end of a connection, made by hand.

@@ -88,7 +88,7 @@ impl Path<Stack> for Outage {
 ///
 /// # Panics
 /// If it does not come to its end.
-pub fn tell() -> Story {
+pub fn tell_story() -> Story {
     let host = |address: &str, log_records| {
         let mut config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
         (config.log_records, config.comments) = (log_records, log_records > 0);
@@ -142,7 +142,7 @@ pub fn tell() -> Story {
         }
     }
     assert_eq!(read, WRITTEN);
-    let reading = world.ends[0].log().read(0);
+    let reading = world.ends[0].log(0);
     assert_eq!(reading.missed, 0);
     story.records = reading.records().copied().collect();
     story.comments = std::mem::take(&mut world.path.comments);

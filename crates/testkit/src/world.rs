@@ -36,8 +36,9 @@ use crate::sent::Sent;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
-use transom_stack::{Packet, Stack};
+use transom_stack::Stack;
 use transom_tcp::time::{Duration, Instant};
+use transom_wire::offload::RxOffload;
 
 /// An end of a path.
 pub trait End {
@@ -242,7 +243,7 @@ impl End for Stack {
 
     fn on_packet(&mut self, now: Instant, packet: Sent) {
         assert_eq!(packet.offload.segmentation, None, "nobody cuts super-segments here");
-        Stack::on_packet(self, now, Packet::borrowed(&packet.bytes));
+        Stack::on_packet(self, now, &packet.bytes, RxOffload::default());
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Sent> {

@@ -1,7 +1,7 @@
 //! What readers of an event log and of captures show of one connection, against what they showed when it was stored.
 
 use transom_stack::log::Record;
-use transom_testkit::story::{assert_stored, hex, tell};
+use transom_testkit::{assert_stored, hex, tell_story};
 use transom_trace::{Format, Log};
 
 /// A file that is stored.
@@ -11,7 +11,7 @@ fn stored(name: &str) -> String {
 
 #[test]
 fn records_lines_qlog_and_comments_are_as_they_were() {
-    let story = tell();
+    let story = tell_story();
     let lines: Vec<String> = story.records.iter().map(|record| hex(record)).collect();
     assert_stored(stored("records.hex"), &(lines.join("\n") + "\n"));
     let records = story.records.iter().map(|record| Record::decode(record).unwrap().0);

@@ -19,12 +19,13 @@ use core::ops::{Add, AddAssign};
 
 /// A ones-complement sum of 16-bit words, folded and not complemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Sum(u16);
+pub struct Sum(
+    /// In a checksum field that the device is to complete this is what the pseudo-header's sum is left as; see
+    /// [`TxChecksum::Partial`](crate::offload::TxChecksum::Partial).
+    pub u16,
+);
 
 impl Sum {
-    /// The sum of nothing.
-    pub const ZERO: Sum = Sum(0);
-
     /// The sum of `bytes`, padded with a zero byte if there is an odd number of them.
     #[inline]
     pub fn of(bytes: &[u8]) -> Sum {
@@ -42,12 +43,6 @@ impl Sum {
         fold(total + u128::from(tail_word(last)))
     }
 
-    /// The sum of a single word, such as a field's value.
-    #[inline]
-    pub const fn of_word(word: u16) -> Sum {
-        Sum(word)
-    }
-
     /// The sum of the 16-bit words that make up a larger number. A sum of several such numbers, as long as it does not
     /// overflow, stands for all their words.
     #[inline]
@@ -61,15 +56,7 @@ impl Sum {
     /// The sum of a few words.
     #[inline]
     pub(crate) fn of_words<const N: usize>(words: [u16; N]) -> Sum {
-        words.into_iter().fold(Sum::ZERO, |sum, word| sum + Sum(word))
-    }
-
-    /// The folded sum. In a checksum field that the device is to complete this is what the
-    /// pseudo-header's sum is left as; see
-    /// [`TxChecksum::Partial`](crate::offload::TxChecksum::Partial).
-    #[inline]
-    pub const fn get(self) -> u16 {
-        self.0
+        words.into_iter().fold(Sum(0), |sum, word| sum + Sum(word))
     }
 
     /// The complement: what a checksum field holds.
@@ -94,7 +81,7 @@ impl Sum {
     /// The sum of slices that follow one another, of any lengths.
     #[inline]
     pub fn of_slices(slices: &[&[u8]]) -> Sum {
-        let mut sum = Sum::ZERO;
+        let mut sum = Sum(0);
         let mut len = 0usize;
         for slice in slices {
             sum = sum.followed_by(len, Sum::of(slice));
@@ -186,9 +173,9 @@ fn address(address: IpAddr) -> Sum {
 /// Whether a whole transport packet, checksum field included, is intact.
 ///
 /// A UDP checksum of zero, which means none, is not treated apart here; see
-/// [`UdpPacket::checksum_ok`](crate::udp::UdpPacket::checksum_ok).
+/// [`UdpPacket::checksum_ok`](crate::UdpPacket::checksum_ok).
 #[inline]
-pub fn verify(src: IpAddr, dst: IpAddr, protocol: Protocol, packet: &[u8]) -> bool {
+pub(crate) fn verify(src: IpAddr, dst: IpAddr, protocol: Protocol, packet: &[u8]) -> bool {
     let Ok(len) = u32::try_from(packet.len()) else { return false };
     (pseudo_header(src, dst, protocol, len) + Sum::of(packet)).is_valid()
 }

@@ -16,8 +16,6 @@ mod answerable;
 mod tests;
 mod version;
 
-pub use answerable::may_answer_with_error;
-
 use crate::Error;
 use crate::checksum::{self, Sum};
 use crate::ip::{IpHeader, IpPacket};
@@ -28,19 +26,6 @@ use version::Version;
 pub(crate) const CHECKSUM_OFFSET: usize = 2;
 /// The length of the header of every message with a type known here, in bytes.
 const HEADER_LEN: usize = 8;
-
-/// The code of *time exceeded* for a packet whose fragments did not all come (RFC 792; RFC 4443
-/// 3.3).
-pub const REASSEMBLY_TIME: u8 = 1;
-/// ICMPv6's code of a *parameter problem* about an erroneous field (RFC 4443 3.4).
-pub const ERRONEOUS_FIELD: u8 = 0;
-/// ICMPv6's code of a *parameter problem* about a next header that is not recognized (RFC 4443
-/// 3.4).
-pub const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
-/// ICMPv6's code of a *parameter problem* about an option that is not recognized (RFC 4443 3.4).
-pub(crate) const UNRECOGNIZED_OPTION: u8 = 2;
-/// ICMPv6's code of a *parameter problem* about a first fragment without all headers (RFC 7112 5).
-pub const INCOMPLETE_CHAIN: u8 = 3;
 
 /// A message of ICMP or ICMPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +138,16 @@ struct Parts<'a> {
 }
 
 impl<'a> IcmpMessage<'a> {
+    /// ICMPv6's code of a *parameter problem* about an erroneous field (RFC 4443 3.4).
+    pub const ERRONEOUS_FIELD: u8 = 0;
+    /// ICMPv6's code of a *parameter problem* about a next header that is not recognized (RFC 4443
+    /// 3.4).
+    pub const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
+    /// ICMPv6's code of a *parameter problem* about an option that is not recognized (RFC 4443 3.4).
+    pub(crate) const UNRECOGNIZED_OPTION: u8 = 2;
+    /// ICMPv6's code of a *parameter problem* about a first fragment without all headers (RFC 7112 5).
+    pub const INCOMPLETE_CHAIN: u8 = 3;
+
     /// Reads a message: all of `bytes`, the payload of an IP packet from `src` to `dst`.
     ///
     /// # Errors
@@ -202,7 +197,7 @@ impl<'a> IcmpMessage<'a> {
     }
 
     /// The length of the message that [`emit`](Self::emit) writes, in bytes.
-    pub fn encoded_len(&self) -> usize {
+    fn encoded_len(&self) -> usize {
         match *self {
             IcmpMessage::EchoRequest { data, .. } | IcmpMessage::EchoReply { data, .. } => {
                 HEADER_LEN + data.len()
@@ -235,6 +230,29 @@ impl<'a> IcmpMessage<'a> {
         Ok(message.len())
     }
 
+    /// The length of the packet from `src` that [`emit_packet`](Self::emit_packet) writes, in bytes.
+    pub fn packet_len(&self, src: IpAddr) -> usize {
+        let version = Version::of(src);
+        version.ip_header_len + self.fitted(version).encoded_len()
+    }
+
+    /// Writes an IP packet from `src` to `dst` with the message, and returns its length.
+    ///
+    /// The quote of an error is cut to what fits the longest error: 576 bytes in all for IPv4 (RFC
+    /// 1812 4.3.2.3), and the minimum MTU for IPv6 (RFC 4443 2.4 (c)). It is best given as the whole
+    /// offending packet.
+    ///
+    /// # Errors
+    /// Those of [`emit`](Self::emit) and [`IpHeader::emit`].
+    pub fn emit_packet(&self, src: IpAddr, dst: IpAddr, out: &mut [u8]) -> Result<usize, Error> {
+        let version = Version::of(src);
+        let message = self.fitted(version);
+        let header = IpHeader::new(src, dst, version.protocol);
+        let header_len = header.emit(message.encoded_len(), out)?;
+        let body = out.get_mut(header_len..).ok_or(Error::BufferTooSmall)?;
+        Ok(header_len + message.emit(src, dst, body)?)
+    }
+
     /// The message with no more of the quoted packet than an error may have, and without anything
     /// behind the packet's end.
     fn fitted(mut self, version: &Version) -> Self {
@@ -262,32 +280,4 @@ impl Parts<'_> {
         tail.copy_from_slice(self.rest);
         Ok(message)
     }
-}
-
-/// The length of the packet that [`emit_packet`] writes, in bytes.
-pub fn packet_len(src: IpAddr, message: &IcmpMessage<'_>) -> usize {
-    let version = Version::of(src);
-    version.ip_header_len + message.fitted(version).encoded_len()
-}
-
-/// Writes an IP packet from `src` to `dst` with `message`, and returns its length.
-///
-/// The quote of an error is cut to what fits the longest error: 576 bytes in all for IPv4 (RFC
-/// 1812 4.3.2.3), and the minimum MTU for IPv6 (RFC 4443 2.4 (c)). It is best given as the whole
-/// offending packet.
-///
-/// # Errors
-/// Those of [`IcmpMessage::emit`] and [`IpHeader::emit`].
-pub fn emit_packet(
-    src: IpAddr,
-    dst: IpAddr,
-    message: &IcmpMessage<'_>,
-    out: &mut [u8],
-) -> Result<usize, Error> {
-    let version = Version::of(src);
-    let message = message.fitted(version);
-    let header = IpHeader::new(src, dst, version.protocol);
-    let header_len = header.emit(message.encoded_len(), out)?;
-    let body = out.get_mut(header_len..).ok_or(Error::BufferTooSmall)?;
-    Ok(header_len + message.emit(src, dst, body)?)
 }

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::checksum::{self, Sum};
+use crate::checksum;
 use crate::{Error, Ipv4Header, Ipv4Packet, Ipv6Header, Ipv6Packet};
 use core::fmt;
 use core::net::IpAddr;
@@ -221,13 +221,6 @@ impl<'a> IpPacket<'a> {
     #[inline]
     pub fn transport_checksum_ok(&self) -> bool {
         checksum::verify(self.src(), self.dst(), self.protocol(), self.payload())
-    }
-
-    /// The sum of the pseudo-header for a transport packet of `len` bytes from the packet's source
-    /// to its destination.
-    #[inline]
-    pub fn pseudo_header(&self, len: u32) -> Sum {
-        checksum::pseudo_header(self.src(), self.dst(), self.protocol(), len)
     }
 }
 

@@ -129,14 +129,8 @@ impl<'a> Ipv4Packet<'a> {
 
     /// The identification field.
     #[inline]
-    pub fn id(&self) -> u16 {
+    pub(crate) fn id(&self) -> u16 {
         u16::from_be_bytes([self.fixed[4], self.fixed[5]])
-    }
-
-    /// Whether routers may not fragment the packet.
-    #[inline]
-    pub fn dont_fragment(&self) -> bool {
-        self.flags_and_offset() & DONT_FRAGMENT != 0
     }
 
     /// Which fragment the packet is, if it is one.

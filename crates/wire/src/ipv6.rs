@@ -28,7 +28,7 @@ use core::net::Ipv6Addr;
 use extensions::{ExtensionHeaderIter, Walk};
 
 /// The fixed header's length in bytes.
-pub const HEADER_LEN: usize = 40;
+const HEADER_LEN: usize = Ipv6Header::LEN;
 
 /// A received IPv6 packet whose lengths have been checked.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +220,9 @@ pub struct Ipv6Header {
 }
 
 impl Ipv6Header {
+    /// The header's length in bytes.
+    pub const LEN: usize = 40;
+
     /// A header with a hop limit of 64, no flow label and no traffic class.
     pub const fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: Protocol) -> Self {
         Ipv6Header { src, dst, traffic_class: 0, flow_label: 0, next_header, hop_limit: 64 }

@@ -57,24 +57,24 @@ extern crate std;
 
 pub mod checksum;
 mod error;
-pub mod icmp;
+mod icmp;
 pub mod ip;
 mod ipv4;
-pub mod ipv6;
+mod ipv6;
 pub mod offload;
 mod seq;
 pub mod tcp;
-pub mod udp;
+mod udp;
 
 pub use checksum::Sum;
 pub use error::Error;
-pub use icmp::IcmpMessage;
+pub use icmp::{IcmpMessage, UnreachableCode};
 pub use ip::{Ecn, Fragment, IpHeader, IpPacket, Protocol, QuotedPacket};
 pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
-pub use ipv6::{Ipv6Header, Ipv6Packet};
+pub use ipv6::{ExtensionProblem, FragmentHeader, Ipv6Header, Ipv6Packet, MAX_EXTENSION_HEADERS};
 pub use seq::Seq;
 pub use tcp::{
-    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, Flags, OptionIter, Options, PartialReliability,
-    SackBlock, SackBlocks, TcpHeader, TcpOption, TcpPacket, Timestamps, UserTimeout, emit_options,
+    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, Flags, Options, PartialReliability, SackBlock,
+    SackBlocks, TcpHeader, TcpPacket, Timestamps, UserTimeout,
 };
 pub use udp::{UdpHeader, UdpPacket};

@@ -17,7 +17,7 @@ pub use virtio::VirtioNetHdr;
 
 use crate::checksum::{self, Sum};
 use crate::ip::{IpPacket, Protocol};
-use crate::{Error, icmp, tcp, udp};
+use crate::{Error, UdpHeader, icmp, tcp};
 
 /// The state of the transport checksum in a packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -122,7 +122,7 @@ fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
     match (packet.protocol(), packet) {
         (Protocol::TCP, _) => Some(tcp::CHECKSUM_OFFSET),
         (Protocol::UDP, IpPacket::V4(ip)) if ip.payload().get(6..8) == Some(&[0, 0]) => None,
-        (Protocol::UDP, _) => Some(udp::CHECKSUM_OFFSET),
+        (Protocol::UDP, _) => Some(UdpHeader::CHECKSUM_OFFSET),
         (Protocol::ICMPV6, _) => Some(icmp::CHECKSUM_OFFSET),
         _ => None,
     }
@@ -134,7 +134,7 @@ fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
 /// zero would mean that there is none.
 fn transmitted(sum: Sum, field_offset: usize) -> u16 {
     match sum.checksum() {
-        0 if field_offset == udp::CHECKSUM_OFFSET => 0xffff,
+        0 if field_offset == UdpHeader::CHECKSUM_OFFSET => 0xffff,
         checksum => checksum,
     }
 }

@@ -27,8 +27,8 @@ mod options;
 mod tests;
 
 pub use options::{
-    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, OptionIter, Options, PartialReliability,
-    SackBlock, SackBlocks, TcpOption, Timestamps, UserTimeout, emit_options,
+    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, Options, PartialReliability, SackBlock,
+    SackBlocks, Timestamps, UserTimeout,
 };
 
 use crate::{Error, Seq};
@@ -121,41 +121,18 @@ impl TcpHeader {
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
         let (fixed, rest) =
             out.split_first_chunk_mut::<MIN_HEADER_LEN>().ok_or(Error::BufferTooSmall)?;
-        let options_len = self.options.emit(rest)?;
-        self.emit_fixed(fixed, options_len);
-        Ok(MIN_HEADER_LEN + options_len)
-    }
-
-    /// Writes the header like [`emit`](Self::emit), but with `options` in place of
-    /// [`self.options`](Self::options): in the order given, unknown ones included, and padded
-    /// with zeros to a multiple of four bytes.
-    ///
-    /// # Errors
-    /// Those of [`emit_options`].
-    pub fn emit_with_options<'a>(
-        &self,
-        options: impl IntoIterator<Item = TcpOption<'a>>,
-        out: &mut [u8],
-    ) -> Result<usize, Error> {
-        let (fixed, rest) =
-            out.split_first_chunk_mut::<MIN_HEADER_LEN>().ok_or(Error::BufferTooSmall)?;
-        let options_len = emit_options(rest, options)?;
-        self.emit_fixed(fixed, options_len);
-        Ok(MIN_HEADER_LEN + options_len)
-    }
-
-    #[inline]
-    fn emit_fixed(&self, out: &mut [u8; MIN_HEADER_LEN], options_len: usize) {
-        let words = ((MIN_HEADER_LEN + options_len) / 4) as u16;
-        let offset_and_flags = (words << 12) | (self.flags.bits() & Flags::all().bits());
-        out[0..2].copy_from_slice(&self.src_port.to_be_bytes());
-        out[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
-        out[4..8].copy_from_slice(&self.seq.get().to_be_bytes());
-        out[8..12].copy_from_slice(&self.ack.get().to_be_bytes());
-        out[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
-        out[14..16].copy_from_slice(&self.window.to_be_bytes());
-        out[16..18].copy_from_slice(&[0, 0]);
-        out[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        let len = MIN_HEADER_LEN + self.options.emit(rest)?;
+        let offset_and_flags =
+            (((len / 4) as u16) << 12) | (self.flags.bits() & Flags::all().bits());
+        fixed[0..2].copy_from_slice(&self.src_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
+        fixed[4..8].copy_from_slice(&self.seq.get().to_be_bytes());
+        fixed[8..12].copy_from_slice(&self.ack.get().to_be_bytes());
+        fixed[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
+        fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
+        fixed[16..18].copy_from_slice(&[0, 0]);
+        fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        Ok(len)
     }
 }
 
@@ -249,18 +226,6 @@ impl<'a> TcpPacket<'a> {
     #[inline]
     pub fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.len()
-    }
-
-    /// Every option in the order received, unknown ones and NOPs included.
-    #[inline]
-    pub fn options(&self) -> OptionIter<'a> {
-        OptionIter::new(self.options)
-    }
-
-    /// The octets of sequence space the segment takes (SEG.LEN, RFC 9293 3.4).
-    #[inline]
-    pub fn segment_len(&self) -> u32 {
-        self.header.segment_len(u32::try_from(self.payload.len()).unwrap_or(u32::MAX))
     }
 }
 

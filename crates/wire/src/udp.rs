@@ -12,11 +12,6 @@ use crate::checksum;
 use crate::ip::Protocol;
 use core::net::IpAddr;
 
-/// The header's length in bytes.
-pub const HEADER_LEN: usize = 8;
-/// The offset of the checksum field, in bytes from the start of the header.
-pub const CHECKSUM_OFFSET: usize = 6;
-
 /// A received UDP datagram whose length has been checked.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -41,9 +36,9 @@ impl<'a> UdpPacket<'a> {
     /// length below the header's.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let &[s0, s1, d0, d1, l0, l1, c0, c1] =
-            bytes.first_chunk::<HEADER_LEN>().ok_or(Error::Truncated)?;
+            bytes.first_chunk::<{ UdpHeader::LEN }>().ok_or(Error::Truncated)?;
         let len = usize::from(u16::from_be_bytes([l0, l1]));
-        if len < HEADER_LEN {
+        if len < UdpHeader::LEN {
             return Err(Error::BadLength);
         }
         let datagram = bytes.get(..len).ok_or(Error::Truncated)?;
@@ -53,7 +48,7 @@ impl<'a> UdpPacket<'a> {
                 dst_port: u16::from_be_bytes([d0, d1]),
             },
             checksum: u16::from_be_bytes([c0, c1]),
-            payload: datagram.get(HEADER_LEN..).unwrap_or_default(),
+            payload: datagram.get(UdpHeader::LEN..).unwrap_or_default(),
             datagram,
         })
     }
@@ -78,18 +73,23 @@ pub struct UdpHeader {
 }
 
 impl UdpHeader {
+    /// The header's length in bytes.
+    pub const LEN: usize = 8;
+    /// The offset of the checksum field, in bytes from the start of the header.
+    pub const CHECKSUM_OFFSET: usize = 6;
+
     /// Writes the header of a datagram with `payload_len` bytes of payload, with a checksum field
     /// of zero, and returns its length. [`checksum::fill`] completes it.
     ///
     /// # Errors
     /// [`Error::TooLong`] if the datagram exceeds 65,535 bytes, [`Error::BufferTooSmall`].
     pub fn emit(&self, payload_len: usize, out: &mut [u8]) -> Result<usize, Error> {
-        let len = payload_len.checked_add(HEADER_LEN).and_then(|len| u16::try_from(len).ok());
+        let len = payload_len.checked_add(UdpHeader::LEN).and_then(|len| u16::try_from(len).ok());
         let [l0, l1] = len.ok_or(Error::TooLong)?.to_be_bytes();
         let [s0, s1] = self.src_port.to_be_bytes();
         let [d0, d1] = self.dst_port.to_be_bytes();
-        *out.first_chunk_mut::<HEADER_LEN>().ok_or(Error::BufferTooSmall)? =
+        *out.first_chunk_mut::<{ UdpHeader::LEN }>().ok_or(Error::BufferTooSmall)? =
             [s0, s1, d0, d1, l0, l1, 0, 0];
-        Ok(HEADER_LEN)
+        Ok(UdpHeader::LEN)
     }
 }

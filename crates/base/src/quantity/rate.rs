@@ -3,37 +3,43 @@
 use super::{Decimal, UnitError};
 use core::fmt;
 use core::num::NonZeroU64;
+use core::str::FromStr;
 
 const QUANTITY: &str = "rate";
 
-/// Reads a rate in bits per second, at least one.
+/// A rate in bits per second, as text.
 ///
 /// Written "10Mbit/s", "1.5 Gb/s", "64kbps", or in bytes "1.25MB/s" (a capital B is a byte, eight bits).
-/// Prefixes are decimal (k, M, G, T) unless they have an i (Ki, Mi, Gi, Ti).
-///
-/// # Errors
-/// [`UnitError`] if there is no number, no known unit, or a rate at which nothing would ever arrive.
-pub fn parse_rate(text: &str) -> Result<NonZeroU64, UnitError> {
-    let Some((number, unit)) = Decimal::split(text) else {
-        return Err(UnitError::Malformed {
+/// Prefixes are decimal (k, M, G, T) unless they have an i (Ki, Mi, Gi, Ti). It is shown in the largest unit of which it is a whole number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateText(pub NonZeroU64);
+
+impl FromStr for RateText {
+    type Err = UnitError;
+
+    /// Fails if there is no number, no known unit, or a rate at which nothing would ever arrive.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let Some((number, unit)) = Decimal::split(text) else {
+            return Err(UnitError::Malformed {
+                quantity: QUANTITY,
+                text: text.into(),
+                example: "10Mbit/s or 1.5Gb/s",
+            });
+        };
+        let Some(bits_per_unit) = bits_per_unit(unit) else {
+            return Err(UnitError::Unit {
+                quantity: QUANTITY,
+                text: text.into(),
+                units: "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s (also b/s, bps, and B/s for bytes)",
+            });
+        };
+        let rate = number.scaled(bits_per_unit).and_then(NonZeroU64::new);
+        rate.map(RateText).ok_or(UnitError::OutOfRange {
             quantity: QUANTITY,
             text: text.into(),
-            example: "10Mbit/s or 1.5Gb/s",
-        });
-    };
-    let Some(bits_per_unit) = bits_per_unit(unit) else {
-        return Err(UnitError::Unit {
-            quantity: QUANTITY,
-            text: text.into(),
-            units: "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s (also b/s, bps, and B/s for bytes)",
-        });
-    };
-    let rate = number.scaled(bits_per_unit).and_then(NonZeroU64::new);
-    rate.ok_or(UnitError::OutOfRange {
-        quantity: QUANTITY,
-        text: text.into(),
-        range: "at least 1bit/s (for a link without a rate limit, leave the rate out)",
-    })
+            range: "at least 1bit/s (for a link without a rate limit, leave the rate out)",
+        })
+    }
 }
 
 /// Bits per second in one `unit`, such as 1,000,000 for "Mbit/s".
@@ -57,10 +63,6 @@ fn bits_per_unit(unit: &str) -> Option<u64> {
     Some(factor * bits)
 }
 
-/// Shows a rate, in bits per second, in the largest unit of which it is a whole number: the inverse of [`parse_rate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateText(pub NonZeroU64);
-
 impl fmt::Display for RateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0.get();
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn texts() {
-        let read = |text: &str| parse_rate(text).ok().map(NonZeroU64::get);
+        let read = |text: &str| text.parse().ok().map(|RateText(rate)| rate.get());
         assert_eq!(read("10Mbit/s"), Some(10_000_000));
         assert_eq!(read("1.5 Gb/s"), Some(1_500_000_000));
         assert_eq!(read("1.25MB/s"), Some(10_000_000));
@@ -88,10 +90,7 @@ mod tests {
             assert_eq!(read(text), None, "{text}");
         }
         for text in ["10Mbit/s", "1500kbit/s", "1Gbit/s", "7bit/s"] {
-            assert_eq!(
-                parse_rate(text).map(|rate| RateText(rate).to_string()).as_deref(),
-                Ok(text)
-            );
+            assert_eq!(text.parse::<RateText>().map(|rate| rate.to_string()).as_deref(), Ok(text));
         }
     }
 }

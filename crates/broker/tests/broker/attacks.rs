@@ -131,7 +131,7 @@ fn only_tcp_packets_leave() {
         write(tun, &packets::udp(mine(), theirs(), b"dns?")).unwrap();
         let [host, peer] = [HOST4, PEER4].map(|text| text.parse::<IpAddr>().unwrap());
         let error = transom_wire::IcmpMessage::Unreachable {
-            code: transom_wire::icmp::UnreachableCode::Host,
+            code: transom_wire::UnreachableCode::Host,
             quoted: &good,
         };
         write(tun, &packets::icmp(host, peer, &error)).unwrap();

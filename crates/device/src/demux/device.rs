@@ -68,7 +68,7 @@ impl Device for DemuxDevice {
             io::Error::new(io::ErrorKind::ConnectionAborted, "the demultiplexing process has ended")
         })?;
         let (range, offload) = (0..packet.len(), RxOffload::default());
-        Ok(RxPacket { buffer: PacketBuf::copy_of(&packet), range, offload })
+        Ok(RxPacket { buffer: packet.into(), range, offload })
     }
 
     fn recycle(&mut self, _buffer: PacketBuf) {}

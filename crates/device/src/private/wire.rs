@@ -88,7 +88,7 @@ impl Wire {
 
     /// Whether a buffer is of the size that is kept here.
     pub(super) fn owns(&self, buffer: &PacketBuf) -> bool {
-        buffer.capacity() == FRONT + LONGEST + 40 + 1
+        buffer.len() == FRONT + LONGEST + 40 + 1
     }
 
     fn failed(&self, errno: Errno) -> io::Error {
@@ -131,7 +131,7 @@ impl Device for Wire {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let mut parts = [IoSliceMut::new(buffer.bytes_mut())];
+            let mut parts = [IoSliceMut::new(&mut buffer)];
             let length = match retry_on_intr(|| rustix::io::readv(&self.socket, &mut parts)) {
                 Ok(length) => length,
                 Err(errno) => {
@@ -139,8 +139,8 @@ impl Device for Wire {
                     return Err(self.failed(errno));
                 }
             };
-            let whole = length < buffer.capacity();
-            match parse(buffer.bytes().get(..length).unwrap_or_default()) {
+            let whole = length < buffer.len();
+            match parse(buffer.get(..length).unwrap_or_default()) {
                 Frame::Packet(offload) if whole => {
                     return Ok(RxPacket { buffer, range: FRONT..length, offload });
                 }

@@ -158,7 +158,8 @@ mod tests {
     fn sealed(mut packet: Vec<u8>, tcp: usize) -> Vec<u8> {
         packet[tcp + CHECKSUM..][..2].fill(0);
         let length = (packet.len() - tcp) as u32;
-        let sum = IpPacket::parse(&packet).unwrap().pseudo_header(length);
+        let ip = IpPacket::parse(&packet).unwrap();
+        let sum = checksum::pseudo_header(ip.src(), ip.dst(), Protocol::TCP, length);
         let sum = sum.followed_by(12, checksum::Sum::of(&packet[tcp..])).checksum();
         packet[tcp + CHECKSUM..][..2].copy_from_slice(&sum.to_be_bytes());
         packet

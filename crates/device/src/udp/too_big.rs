@@ -2,10 +2,8 @@
 //!
 //! A tunnel whose path takes less than before is such a router: its own stack is told, and sends shorter packets.
 
-use transom_base::packet::PacketBuf;
-use transom_wire::IpPacket;
-use transom_wire::icmp::{self, IcmpMessage};
 use transom_wire::offload::RxOffload;
+use transom_wire::{IcmpMessage, IpPacket};
 
 use crate::RxPacket;
 
@@ -20,8 +18,7 @@ pub(super) fn too_big(packet: &[u8], limit: usize) -> Option<RxPacket> {
         return None;
     }
     let message = IcmpMessage::PacketTooBig { mtu: u32::try_from(limit).ok()?, quoted: packet };
-    let mut bytes = vec![0; icmp::packet_len(ip.dst(), &message)];
-    let length = icmp::emit_packet(ip.dst(), ip.src(), &message, &mut bytes).ok()?;
-    let buffer = PacketBuf::copy_of(&bytes);
-    Some(RxPacket { buffer, range: 0..length, offload: RxOffload::default() })
+    let mut bytes = vec![0; message.packet_len(ip.dst())];
+    let length = message.emit_packet(ip.dst(), ip.src(), &mut bytes).ok()?;
+    Some(RxPacket { buffer: bytes.into(), range: 0..length, offload: RxOffload::default() })
 }

@@ -140,7 +140,7 @@ impl Both {
         }
         let above = Length { packets: 1, bytes: 50_000 };
         self.control.forward(self.now, &[], 1, above);
-        let target = self.control.target().unwrap();
+        let target = self.control.report().target.unwrap();
         self.tc.try_target(u32::try_from(target).unwrap()).unwrap();
     }
 

@@ -86,12 +86,12 @@ fn same(seed: u64, quiet: &Namespace) -> Option<u64> {
     traffic(&mut dice, &mut flows, &mut both, 1200);
     flows.clear();
     let status = both.tc.status(0).unwrap();
-    assert_eq!(status.target, both.control.target(), "the target");
+    assert_eq!(status.target, both.control.report().target, "the target");
     assert_eq!(status.counters.rewritten, both.rewritten);
-    let unreadable = both.control.counters().unreadable;
+    let unreadable = both.control.report().counters.unreadable;
     assert!(unreadable > 50, "hardly anything was cut off: {unreadable}");
     assert_eq!(status.counters.unreadable, unreadable);
-    let core = both.control.counters();
+    let core = both.control.report().counters;
     assert_eq!(status.counters.confirmed, core.opened, "handshakes that are over");
     assert_eq!(status.counters.acks, core.acks);
     assert!(core.covered > 50, "hardly anything was covered: {}", core.covered);
@@ -154,7 +154,7 @@ fn in_front_of(seed: u64, policy: &str, waiting: u32) -> Option<u64> {
     traffic(&mut dice, &mut flows, &mut both, 300);
     let status = both.tc.status(0).unwrap();
     let what = format!("{policy} in front of {queue:?}, seed {seed}");
-    assert_eq!(status.target, both.control.target(), "{what}");
+    assert_eq!(status.target, both.control.report().target, "{what}");
     assert_eq!(status.counters.rewritten, both.rewritten, "{what}");
     let still = Interfaces::open().unwrap().root_queue(LOOPBACK).unwrap();
     assert_eq!(still.packets, waiting, "somebody else was there");

@@ -51,7 +51,7 @@ impl HostInterface {
         let mut segments = Segmenter::for_received(packet.bytes(), &packet.offload);
         self.headers.resize(segments.headers_len(), 0);
         while let Ok(Some(segment)) = segments.next_segment(&mut self.headers) {
-            let mut bytes = Vec::with_capacity(segment.len());
+            let mut bytes = Vec::with_capacity(segment.total_len());
             bytes.extend_from_slice(self.headers.get(..segment.header_len).unwrap_or_default());
             segment.payload.iter().for_each(|part| bytes.extend_from_slice(part));
             out.push(bytes);

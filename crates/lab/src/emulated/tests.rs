@@ -64,7 +64,7 @@ fn tcp_packet(payload: usize, open: bool) -> Vec<u8> {
         *byte = at as u8;
     }
     // RFC 9293 section 3.1: addresses, protocol and TCP length.
-    let pseudo = Sum::of(&packet[12..20]) + Sum::of_word(6) + Sum::of_word((total - 20) as u16);
+    let pseudo = Sum::of(&packet[12..20]) + Sum(6) + Sum((total - 20) as u16);
     let field =
         if open { !pseudo.checksum() } else { (pseudo + Sum::of(&packet[20..])).checksum() };
     packet[36..38].copy_from_slice(&field.to_be_bytes());
@@ -73,8 +73,7 @@ fn tcp_packet(payload: usize, open: bool) -> Vec<u8> {
 
 /// Whether the TCP checksum of an IPv4 packet is right.
 fn verifies(packet: &[u8]) -> bool {
-    let pseudo =
-        Sum::of(&packet[12..20]) + Sum::of_word(6) + Sum::of_word((packet.len() - 20) as u16);
+    let pseudo = Sum::of(&packet[12..20]) + Sum(6) + Sum((packet.len() - 20) as u16);
     (pseudo + Sum::of(&packet[20..])).checksum() == 0
 }
 

@@ -12,9 +12,8 @@ use transom_net::{Profile, Stack, TcpStream};
 use transom_tcp::TimerChoice;
 use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::Duration as Span;
-use transom_wire::IpPacket;
-use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
 use transom_wire::offload::TxOffload;
+use transom_wire::{IcmpMessage, IpPacket, UnreachableCode};
 
 /// Long enough for everything that is expected to happen.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -94,7 +93,7 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
     };
     while !state.lock().unwrap().over {
         while let Ok(packet) = near.recv() {
-            let bytes = packet.buffer.bytes()[packet.range.clone()].to_vec();
+            let bytes = packet.buffer[packet.range.clone()].to_vec();
             near.recycle(packet.buffer);
             let fate = {
                 let mut state = state.lock().unwrap();
@@ -112,7 +111,7 @@ fn pass(mut near: MemoryDevice, mut far: MemoryDevice, state: &Mutex<State>) {
             }
         }
         while let Ok(packet) = far.recv() {
-            let bytes = packet.buffer.bytes()[packet.range.clone()].to_vec();
+            let bytes = packet.buffer[packet.range.clone()].to_vec();
             far.recycle(packet.buffer);
             send(&mut near, &bytes);
         }
@@ -130,9 +129,9 @@ fn unreachable(bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let quoted = &bytes[..bytes.len().min(28)];
     let message = IcmpMessage::Unreachable { code: UnreachableCode::Host, quoted };
-    let mut answer = vec![0; 20 + message.encoded_len()];
     let router = IpAddr::from([10, 0, 0, 254]);
-    icmp::emit_packet(router, offending.src(), &message, &mut answer).unwrap();
+    let mut answer = vec![0; message.packet_len(router)];
+    message.emit_packet(router, offending.src(), &mut answer).unwrap();
     Some(answer)
 }
 

@@ -23,10 +23,10 @@ use core::num::NonZeroU64;
 
 use transom_base::time::{Duration, Instant};
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
-    Admission, Cause, Discipline, Event, Fifo, Flow, Item, Length, Limit, ParameterError,
+    Admission, Cause, ConfigError, Discipline, Event, Fifo, Flow, Item, Length, Limit,
     QueueStatistics, RandomSource, Sink, mark, refuse,
 };
 use crate::parameters::{CHOICE, DURATION, Kind, LENGTH, LIMIT, SOME_RATE, Shown, Walk, number};
@@ -116,11 +116,11 @@ impl Default for CakeConfig {
 
 impl CakeConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[("flows", self.flows / WAYS as u32 == 0)])?;
         if self.flows > MOST_FLOWS {
-            return Err(ParameterError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
+            return Err(ConfigError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
         }
         above_zero(&[("rtt", self.rtt.is_zero())])
     }
@@ -171,7 +171,7 @@ pub(super) struct Cake<P> {
 
 impl<P> Cake<P> {
     /// Empty queues.
-    pub(super) fn new(config: CakeConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: CakeConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         let shaper = config.bandwidth.map(|rate| Shaper::new(rate, config.overhead, config.mpu));
         let packet_time = shaper.map_or(Duration::ZERO, |shaper| shaper.takes(QUANTUM as usize));
@@ -179,7 +179,7 @@ impl<P> Cake<P> {
         // The interval grows with the target, so that the one stays small beside the other.
         let interval = config.rtt.max(config.rtt + target - config.rtt.over(20));
         let queue = || Queue {
-            owner: Flow::NONE,
+            owner: Flow::default(),
             fifo: Fifo::new(),
             cobalt: Cobalt::default(),
             turn: Turn::default(),

@@ -13,9 +13,9 @@
 
 use transom_base::time::{Duration, Instant};
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::{
-    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, RandomSource,
+    Admission, Cause, ConfigError, Discipline, Event, Fifo, Item, Length, Limit, RandomSource,
     Sink, mark,
 };
 use crate::parameters::{DURATION, LENGTH, LIMIT, SWITCH, Walk};
@@ -49,11 +49,11 @@ impl Default for CoDelConfig {
 
 impl CoDelConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[("target", self.target.is_zero())])?;
         if self.target > self.interval {
-            return Err(ParameterError::TargetAboveInterval);
+            return Err(ConfigError::TargetAboveInterval);
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ pub(super) struct State {
 
 impl<P> CoDel<P> {
     /// An empty queue.
-    pub(super) fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: CoDelConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(CoDel { config, fifo: Fifo::new(), state: State::new() })
     }

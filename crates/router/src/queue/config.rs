@@ -9,8 +9,7 @@ use transom_base::time::Duration;
 
 use super::{
     Cake, CakeConfig, CoDel, CoDelConfig, Discipline, DualPi2, DualPi2Config, Fq, FqCoDel,
-    FqCoDelConfig, FqConfig, Limit, Limited, ParameterError, Pie, PieConfig, Red, RedConfig,
-    Victim,
+    FqCoDelConfig, FqConfig, Limit, Limited, Pie, PieConfig, Red, RedConfig, Victim,
 };
 use crate::parameters::{ArgumentError, LIMIT, Parameters, Walk};
 use crate::text;
@@ -76,17 +75,60 @@ pub enum ConfigError {
     /// The discipline has no such parameter, or the parameter no such value.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
-    /// The values make no sense.
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
+    /// A parameter must be above zero.
+    #[error("`{parameter}` must be above zero")]
+    Zero {
+        /// Its name in a queue's text form.
+        parameter: &'static str,
+    },
+    /// A parameter is too large to be computed with.
+    #[error("`{parameter}` must be at most {most}")]
+    TooLarge {
+        /// Its name in a queue's text form.
+        parameter: &'static str,
+        /// The largest value there is.
+        most: u64,
+    },
+    /// RED's thresholds do not count the same.
+    #[error("red's `min` and `max` must both count packets, or both bytes")]
+    MixedUnits,
+    /// RED's lower threshold is not below its upper one.
+    #[error("red's `min` ({min}) must be below its `max` ({max})")]
+    Thresholds {
+        /// The lower threshold.
+        min: u64,
+        /// The upper threshold.
+        max: u64,
+    },
+    /// RED's lower threshold lies beyond the queue's capacity.
+    #[error(
+        "a queue limited to {limit} never exceeds red's `min` ({min}), so RED would do nothing; lower `min`"
+    )]
+    NeverReached {
+        /// The lower threshold.
+        min: u64,
+        /// The capacity, in the same unit.
+        limit: u64,
+    },
+    /// CoDel's target is longer than its interval.
+    #[error("codel's `target` must be shorter than its `interval`; 5 to 10 % of it is usual")]
+    TargetAboveInterval,
+}
+
+/// Refuses the first parameter that is zero.
+pub(super) fn above_zero(parameters: &[(&'static str, bool)]) -> Result<(), ConfigError> {
+    match parameters.iter().find(|(_, is_zero)| *is_zero) {
+        Some((parameter, _)) => Err(ConfigError::Zero { parameter }),
+        None => Ok(()),
+    }
 }
 
 impl Config {
     /// A queue with these parameters, empty.
     ///
     /// # Errors
-    /// [`ParameterError`] if they make no sense.
-    pub fn build<P: Send + 'static>(&self) -> Result<Box<dyn Discipline<P>>, ParameterError> {
+    /// [`ConfigError`] if they make no sense.
+    pub fn build<P: Send + 'static>(&self) -> Result<Box<dyn Discipline<P>>, ConfigError> {
         Ok(match self.0 {
             Choice::DropTail { limit } => Box::new(Limited::new(limit, Victim::Arriving)),
             Choice::DropHead { limit } => Box::new(Limited::new(limit, Victim::Oldest)),
@@ -101,10 +143,7 @@ impl Config {
     }
 
     /// Checks the parameters as [`build`](Self::build) does.
-    ///
-    /// # Errors
-    /// [`ParameterError`] if they make no sense.
-    pub fn validate(&self) -> Result<(), ParameterError> {
+    fn validate(&self) -> Result<(), ConfigError> {
         match &self.0 {
             Choice::DropTail { .. } | Choice::DropHead { .. } => Ok(()),
             Choice::Red(config) => config.validate(),

@@ -30,10 +30,10 @@ use transom_base::arguments::Fraction;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::{
-    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError,
-    QueueStatistics, RandomSource, Sink, mark, refuse,
+    Admission, Cause, ConfigError, Discipline, Event, Fifo, Item, Length, Limit, QueueStatistics,
+    RandomSource, Sink, mark, refuse,
 };
 use crate::parameters::{CHOICE, DURATION, LENGTH, LIMIT, PROBABILITY, Walk, gain, number};
 use crate::probability::Probability;
@@ -90,8 +90,8 @@ impl Default for DualPi2Config {
 
 impl DualPi2Config {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[
             ("coupling", self.coupling == 0),
             ("mtu", self.mtu == 0),
@@ -186,7 +186,7 @@ impl<P> Side<P> {
 
 impl<P> DualPi2<P> {
     /// Empty queues.
-    pub(super) fn new(config: DualPi2Config) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: DualPi2Config) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(DualPi2 {
             config,

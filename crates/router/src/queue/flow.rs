@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher13;
 use core::hash::Hasher;
 use transom_wire::Protocol;
 
-/// The flow of a packet: keyed hashes of what its header says.
+/// The flow of a packet: keyed hashes of what its header says. The default is that of packets of which nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Of addresses, protocol and ports.
@@ -20,12 +20,9 @@ pub struct Flow {
     pub(crate) destination: u64,
 }
 
+#[cfg(test)]
 impl Flow {
-    /// That of packets of which nothing is known.
-    pub const NONE: Flow = Flow { id: 0, source: 0, destination: 0 };
-
     /// A flow with this number, between hosts with these numbers.
-    #[cfg(test)]
     pub(crate) const fn numbered(id: u64, source: u64, destination: u64) -> Self {
         Flow { id, source, destination }
     }
@@ -52,7 +49,7 @@ impl FlowHasher {
     /// The flow of a packet that begins with its IP header. What is no IP packet is of the flow of such packets.
     pub fn flow(&self, packet: &[u8]) -> Flow {
         let Some(Tuple { source, destination, protocol, ports }) = Tuple::of(packet) else {
-            return Flow::NONE;
+            return Flow::default();
         };
         Flow {
             id: self.hash(&[source, destination, &[protocol], ports]),
@@ -94,7 +91,7 @@ impl<'a> Tuple<'a> {
         let ip: &[u8; 40] = packet.first_chunk()?;
         let (source, destination) = (packet.get(8..24)?, packet.get(24..40)?);
         let (mut next, mut at) = (ip[6], 40);
-        for _ in 0..transom_wire::ipv6::MAX_EXTENSION_HEADERS {
+        for _ in 0..transom_wire::MAX_EXTENSION_HEADERS {
             match Protocol(next) {
                 Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS => {}
                 _ => break,
@@ -170,7 +167,7 @@ mod tests {
     fn unreadable_packets_are_one_flow() {
         let hasher = FlowHasher::new([7; 16]);
         for packet in [&[][..], &[0x45], &[0x60; 39], &[0x10; 60]] {
-            assert_eq!(hasher.flow(packet), Flow::NONE);
+            assert_eq!(hasher.flow(packet), Flow::default());
         }
         // A header length that lies, and ports that are cut off.
         let mut lying = four(6, 0, [0, 80, 1, 2]);

@@ -13,10 +13,10 @@ use core::num::NonZeroU64;
 use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
-    Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, QueueStatistics,
+    Admission, Cause, ConfigError, Discipline, Fifo, Item, Length, Limit, QueueStatistics,
     RandomSource, Sink, mark, refuse,
 };
 use crate::parameters::{DURATION, LENGTH, LIMIT, SOME_DURATION, SOME_RATE, Walk, number};
@@ -56,8 +56,8 @@ impl Default for FqConfig {
 
 impl FqConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[
             ("flow-limit", self.flow_limit == 0),
             ("quantum", self.quantum == 0),
@@ -107,7 +107,7 @@ pub(super) struct Fq<P> {
 
 impl<P> Fq<P> {
     /// Without flows.
-    pub(super) fn new(config: FqConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: FqConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Fq {
             config,

@@ -15,11 +15,11 @@ use transom_base::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
 use super::codel::{self, CoDelConfig};
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::rounds::{List, Rounds, Turn};
 use super::{
-    Admission, Cause, Discipline, Event, Fifo, Item, Length, Limit, ParameterError,
-    QueueStatistics, RandomSource, Sink, mark, refuse,
+    Admission, Cause, ConfigError, Discipline, Event, Fifo, Item, Length, Limit, QueueStatistics,
+    RandomSource, Sink, mark, refuse,
 };
 use crate::parameters::{CHOICE, DURATION, LENGTH, LIMIT, SOME_DURATION, SWITCH, Walk, number};
 
@@ -70,11 +70,11 @@ impl Default for FqCoDelConfig {
 
 impl FqCoDelConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[("flows", self.flows == 0), ("quantum", self.quantum == 0)])?;
         if self.flows > MOST_FLOWS {
-            return Err(ParameterError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
+            return Err(ConfigError::TooLarge { parameter: "flows", most: MOST_FLOWS.into() });
         }
         self.codel().validate()
     }
@@ -128,7 +128,7 @@ pub(super) struct FqCoDel<P> {
 
 impl<P> FqCoDel<P> {
     /// Empty queues.
-    pub(super) fn new(config: FqCoDelConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: FqCoDelConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(FqCoDel {
             queues: (0..config.flows).map(|_| Queue::new()).collect(),

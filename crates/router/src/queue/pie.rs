@@ -20,10 +20,10 @@ mod estimate;
 use transom_base::arguments::Fraction;
 use transom_base::time::{Duration, Instant};
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::{
-    Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
-    mark, refuse,
+    Admission, Cause, ConfigError, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink, mark,
+    refuse,
 };
 use crate::parameters::{DURATION, LENGTH, LIMIT, PROBABILITY, SWITCH, Walk, gain};
 use crate::probability::Probability;
@@ -84,8 +84,8 @@ impl Default for PieConfig {
 
 impl PieConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         above_zero(&[
             ("target", self.target.is_zero()),
             ("update", self.update.is_zero()),
@@ -126,7 +126,7 @@ pub(super) struct Pie<P> {
 
 impl<P> Pie<P> {
     /// An empty queue.
-    pub(super) fn new(config: PieConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: PieConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Pie {
             fifo: Fifo::new(),

@@ -25,9 +25,9 @@ use alloc::string::ToString;
 
 use transom_base::time::{Duration, Instant};
 
-use super::parameters::above_zero;
+use super::config::above_zero;
 use super::{
-    Admission, Cause, Discipline, Fifo, Item, Length, Limit, ParameterError, RandomSource, Sink,
+    Admission, Cause, ConfigError, Discipline, Fifo, Item, Length, Limit, RandomSource, Sink,
     Threshold, mark, refuse,
 };
 use crate::parameters::{Kind, LENGTH, LIMIT, PROBABILITY, SOME_DURATION, SWITCH, Shown, Walk};
@@ -96,17 +96,17 @@ impl Default for RedConfig {
 
 impl RedConfig {
     /// # Errors
-    /// [`ParameterError`] if the parameters make no sense together.
-    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+    /// [`ConfigError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         if self.min.counts_bytes() != self.max.counts_bytes() {
-            return Err(ParameterError::MixedUnits);
+            return Err(ConfigError::MixedUnits);
         }
         let (min, max) = (self.min.amount(), self.max.amount());
         if min >= max {
-            return Err(ParameterError::Thresholds { min, max });
+            return Err(ConfigError::Thresholds { min, max });
         }
         if max >= LARGEST / 2 {
-            return Err(ParameterError::TooLarge { parameter: "max", most: LARGEST / 2 - 1 });
+            return Err(ConfigError::TooLarge { parameter: "max", most: LARGEST / 2 - 1 });
         }
         above_zero(&[
             ("w", self.weight.is_zero()),
@@ -119,7 +119,7 @@ impl RedConfig {
             | (Threshold::Bytes(min), Limit::Bytes(limit))
                 if min >= limit =>
             {
-                Err(ParameterError::NeverReached { min, limit })
+                Err(ConfigError::NeverReached { min, limit })
             }
             _ => Ok(()),
         }
@@ -180,7 +180,7 @@ pub(super) struct Red<P> {
 
 impl<P> Red<P> {
     /// An empty queue.
-    pub(super) fn new(config: RedConfig) -> Result<Self, ParameterError> {
+    pub(super) fn new(config: RedConfig) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Red { config, fifo: Fifo::new(), average: 0, count: None, idle_since: Instant::ZERO })
     }

@@ -51,12 +51,4 @@ impl QueueStatistics {
         self.delay = self.delay + waited;
         self.longest = self.longest.max(waited);
     }
-
-    /// How long the packets that were sent had waited, on average; nothing if none was sent.
-    pub const fn mean_delay(&self) -> Duration {
-        match self.sent.packets {
-            0 => Duration::ZERO,
-            packets => self.delay.over(packets),
-        }
-    }
 }

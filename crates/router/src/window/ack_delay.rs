@@ -14,39 +14,22 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// The parameters of `AckDelay`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AckDelayConfig {
-    /// The queue below which acknowledgements are not delayed, in bytes.
-    pub(crate) above: u64,
-    /// The link's rate, in bits per second; `None` until it is known which link.
-    pub(crate) rate: Option<NonZeroU64>,
-    /// The longest delay.
-    pub(crate) most: Duration,
-}
-
-/// Holds acknowledgements back.
+/// Holds acknowledgements back. Its parameters are those of [`PolicyConfig::AckDelay`](super::PolicyConfig::AckDelay).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AckDelay {
-    config: AckDelayConfig,
-    rate: NonZeroU64,
-}
-
-impl AckDelay {
-    /// With these parameters; `None` without a rate.
-    pub(crate) fn new(config: AckDelayConfig) -> Option<Self> {
-        Some(AckDelay { config, rate: config.rate? })
-    }
+pub(super) struct AckDelay {
+    pub(super) above: u64,
+    pub(super) rate: NonZeroU64,
+    pub(super) most: Duration,
 }
 
 impl Policy for AckDelay {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
-        let excess = ack.queue.bytes.saturating_sub(self.config.above);
+        let excess = ack.queue.bytes.saturating_sub(self.above);
         let nanos = u128::from(excess) * 8 * 1_000_000_000 / u128::from(self.rate.get());
         let delay = Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX));
-        match delay.min(self.config.most) {
+        match delay.min(self.most) {
             Duration::ZERO => AckAction::AsItIs,
             delay => AckAction::Hold(delay),
         }
@@ -63,12 +46,11 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_waits_for_the_excess_to_drain() {
-        let mut policy = AckDelay::new(AckDelayConfig {
+        let mut policy = AckDelay {
             above: 15_000,
-            rate: NonZeroU64::new(10_000_000),
+            rate: NonZeroU64::new(10_000_000).unwrap(),
             most: Duration::from_millis(20),
-        })
-        .unwrap();
+        };
         let mut wish = |bytes| {
             policy.on_ack(
                 Instant::ZERO,

@@ -9,8 +9,7 @@ use core::num::NonZeroU64;
 use transom_base::time::Duration;
 
 use super::{
-    AckDelay, AckDelayConfig, ExplicitWindow, ExplicitWindowConfig, FairShare, FairShareConfig,
-    Nothing, Policy, TargetWindow, TargetWindowConfig,
+    AckDelay, ExplicitWindow, FairShare, Nothing, Policy, TargetWindow, TargetWindowConfig,
 };
 use crate::parameters::ArgumentError;
 use crate::queue::Limit;
@@ -34,11 +33,34 @@ pub enum PolicyConfig {
     /// The paper's: one target window for all flows.
     TargetWindow(TargetWindowConfig),
     /// Explicit window adaptation: a window from the free space of the queue.
-    ExplicitWindow(ExplicitWindowConfig),
+    ExplicitWindow {
+        /// The queue's length, in packets (B).
+        queue: u64,
+        /// The size of a full segment, in bytes.
+        mss: u16,
+        /// How often α is adapted.
+        interval: Duration,
+    },
     /// Acknowledgements are held back while the queue is long.
-    AckDelay(AckDelayConfig),
+    AckDelay {
+        /// The queue below which acknowledgements are not delayed, in bytes.
+        above: u64,
+        /// The link's rate, in bits per second; `None` until it is known which link.
+        rate: Option<NonZeroU64>,
+        /// The longest delay.
+        most: Duration,
+    },
     /// Each active flow gets its share of the bandwidth-delay product.
-    FairShare(FairShareConfig),
+    FairShare {
+        /// The queue length to aim for, in bytes.
+        queue: u64,
+        /// The link's rate, in bits per second; `None` until it is known which link.
+        rate: Option<NonZeroU64>,
+        /// The round-trip time of flows whose handshake was not timed.
+        rtt: Duration,
+        /// The receiver's SYN gets a share as well.
+        syn_windows: bool,
+    },
     /// `Nothing`: flows are followed and counted, no packet is changed or held. As text `none` alone, without parentheses.
     None,
 }
@@ -185,9 +207,9 @@ impl PolicyConfig {
     pub const fn name(&self) -> &'static str {
         match self {
             PolicyConfig::TargetWindow(_) => "target-window",
-            PolicyConfig::ExplicitWindow(_) => "explicit-window",
-            PolicyConfig::AckDelay(_) => "ack-delay",
-            PolicyConfig::FairShare(_) => "fair-share",
+            PolicyConfig::ExplicitWindow { .. } => "explicit-window",
+            PolicyConfig::AckDelay { .. } => "ack-delay",
+            PolicyConfig::FairShare { .. } => "fair-share",
             PolicyConfig::None => "none",
         }
     }
@@ -200,12 +222,15 @@ impl PolicyConfig {
         self.validate()?;
         Ok(match *self {
             PolicyConfig::TargetWindow(config) => Box::new(TargetWindow::new(config)),
-            PolicyConfig::ExplicitWindow(config) => Box::new(ExplicitWindow::new(config)),
-            PolicyConfig::AckDelay(config) => {
-                Box::new(AckDelay::new(config).ok_or(self.no_rate())?)
+            PolicyConfig::ExplicitWindow { queue, mss, interval } => {
+                Box::new(ExplicitWindow::new(queue, mss, interval))
             }
-            PolicyConfig::FairShare(config) => {
-                Box::new(FairShare::new(config).ok_or(self.no_rate())?)
+            PolicyConfig::AckDelay { above, rate, most } => {
+                Box::new(AckDelay { above, rate: rate.ok_or(self.no_rate())?, most })
+            }
+            PolicyConfig::FairShare { queue, rate, rtt, syn_windows } => {
+                let rate = rate.ok_or(self.no_rate())?;
+                Box::new(FairShare { queue, rate, rtt, syn_windows })
             }
             PolicyConfig::None => Box::new(Nothing),
         })
@@ -214,8 +239,8 @@ impl PolicyConfig {
     /// Whether it arrives at one window for all flows: see [`Policy::target`].
     pub const fn has_target(&self) -> bool {
         match self {
-            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow(_) => true,
-            PolicyConfig::AckDelay(_) | PolicyConfig::FairShare(_) | PolicyConfig::None => false,
+            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow { .. } => true,
+            _ => false,
         }
     }
 
@@ -227,13 +252,10 @@ impl PolicyConfig {
     /// The same policy in front of a link of this rate: fills in what follows from it and was left out.
     #[must_use]
     pub fn on_link(mut self, bits_per_second: u64) -> Self {
-        let rate = NonZeroU64::new(bits_per_second);
-        match &mut self {
-            PolicyConfig::AckDelay(config) => config.rate = config.rate.or(rate),
-            PolicyConfig::FairShare(config) => config.rate = config.rate.or(rate),
-            PolicyConfig::TargetWindow(_)
-            | PolicyConfig::ExplicitWindow(_)
-            | PolicyConfig::None => {}
+        if let PolicyConfig::AckDelay { rate, .. } | PolicyConfig::FairShare { rate, .. } =
+            &mut self
+        {
+            *rate = rate.or(NonZeroU64::new(bits_per_second));
         }
         self
     }
@@ -268,13 +290,13 @@ impl PolicyConfig {
                 }
                 Ok(())
             }
-            PolicyConfig::ExplicitWindow(config) => {
-                above_zero("queue", config.queue == 0)?;
-                above_zero("mss", config.mss == 0)?;
-                above_zero("interval", config.interval.is_zero())
+            PolicyConfig::ExplicitWindow { queue, mss, interval } => {
+                above_zero("queue", *queue == 0)?;
+                above_zero("mss", *mss == 0)?;
+                above_zero("interval", interval.is_zero())
             }
-            PolicyConfig::AckDelay(config) => above_zero("most", config.most.is_zero()),
-            PolicyConfig::FairShare(config) => above_zero("rtt", config.rtt.is_zero()),
+            PolicyConfig::AckDelay { most, .. } => above_zero("most", most.is_zero()),
+            PolicyConfig::FairShare { rtt, .. } => above_zero("rtt", rtt.is_zero()),
             PolicyConfig::None => Ok(()),
         }
     }
@@ -286,10 +308,8 @@ impl PolicyConfig {
     pub fn fits(&self, limit: Limit) -> Result<(), ControlConfigError> {
         let (parameter, value) = match self {
             PolicyConfig::TargetWindow(config) => ("upper", config.upper.as_limit()),
-            PolicyConfig::AckDelay(config) => ("above", Limit::Bytes(config.above)),
-            PolicyConfig::ExplicitWindow(_) | PolicyConfig::FairShare(_) | PolicyConfig::None => {
-                return Ok(());
-            }
+            PolicyConfig::AckDelay { above, .. } => ("above", Limit::Bytes(*above)),
+            _ => return Ok(()),
         };
         let never = match (value, limit) {
             (Limit::Packets(value), Limit::Packets(limit))

@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 use core::hint::black_box;
 use core::num::NonZeroU32;
+use core::ops::Range;
 
 use transom_base::time::{Duration, Instant};
 use transom_wire::tcp::Flags;
@@ -13,11 +14,11 @@ use transom_wire::tcp::Flags;
 use super::active::Active;
 use super::config::{ControlConfig, ControlConfigError};
 use super::cover::Cover;
-use super::flow::{FlowKey, Open, Phase, Record};
+use super::flow::{FlowKey, FlowSummary, Open, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
 use super::policy::{AckAction, AckContext, Policy};
 use super::segment::{ChecksumState, Segment, Unreadable};
-use super::table::{Ages, FlowHash, FlowTable, Place, Prefetch, TableStats};
+use super::table::{Ages, FlowHash, FlowTable, Place, TableStats};
 use crate::queue::Length;
 
 mod syns;
@@ -58,6 +59,20 @@ pub struct Counters {
     pub opened: u64,
 }
 
+/// The counters and the flow table of window control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowReport {
+    /// The counters.
+    pub counters: Counters,
+    /// The flow table.
+    pub table: TableStats,
+    /// The window that the policy has arrived at, in bytes, if it is the same for all flows.
+    pub target: Option<u64>,
+    /// Flows that have had something acknowledged lately.
+    pub active: u32,
+}
+
 /// The verdict on a returning packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -92,7 +107,7 @@ pub struct WindowControl {
     /// The least that is advertised to flows of which nothing is known.
     mss: u16,
     active: Active,
-    prefetch: Option<Prefetch>,
+    prefetch: Option<fn(&[usize])>,
     sweep_every: Duration,
     sweep_at: Instant,
     counters: Counters,
@@ -136,9 +151,10 @@ impl WindowControl {
         }
     }
 
-    /// Sets a function that prefetches memory, instead of the reads by which [`returning_all`](Self::returning_all) prefetches
-    /// otherwise. A processor continues at once after a prefetch, but may wait for a read.
-    pub fn set_prefetch(&mut self, prefetch: Option<Prefetch>) {
+    /// Sets a function that prefetches the cache lines at some addresses (zero means none), instead of the reads by which
+    /// [`returning_all`](Self::returning_all) prefetches otherwise. A processor continues at once after a prefetch, but may wait for a read. It needs
+    /// unsafe code, which this crate does not have.
+    pub fn set_prefetch(&mut self, prefetch: Option<fn(&[usize])>) {
         self.prefetch = prefetch;
     }
 
@@ -390,29 +406,24 @@ impl WindowControl {
         self.sweep_at = self.sweep_at.max(now);
     }
 
-    /// The window in bytes that the policy has arrived at, if it is the same for all flows.
-    pub fn target(&self) -> Option<u64> {
-        self.policy.target()
+    /// The counters, and the state of now.
+    pub fn report(&self) -> WindowReport {
+        WindowReport {
+            counters: self.counters,
+            table: self.table.stats(),
+            target: self.policy.target(),
+            active: self.active.flows(),
+        }
     }
 
-    /// The counters.
-    pub fn counters(&self) -> Counters {
-        self.counters
+    /// The flows that are remembered, in no particular order.
+    pub fn flows(&self, now: Instant) -> impl Iterator<Item = FlowSummary> {
+        self.table.iter().map(move |(key, record)| FlowSummary::new(key, record, now))
     }
 
-    /// The state of the table.
-    pub fn table(&self) -> TableStats {
-        self.table.stats()
-    }
-
-    /// Flows that have had something acknowledged lately.
-    pub fn active(&self) -> u32 {
-        self.active.flows()
-    }
-
-    /// The flows that are remembered.
-    pub fn flows(&self) -> &FlowTable {
-        &self.table
+    /// The addresses of the memory of flows, for large pages.
+    pub fn memory(&self) -> [Range<usize>; 2] {
+        self.table.memory()
     }
 }
 

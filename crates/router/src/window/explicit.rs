@@ -20,26 +20,17 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// The parameters of `ExplicitWindow`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ExplicitWindowConfig {
-    /// The queue's length, in packets (B).
-    pub(crate) queue: u64,
-    /// The size of a full segment, in bytes.
-    pub(crate) mss: u16,
-    /// How often α is adapted.
-    pub(crate) interval: Duration,
-}
-
 /// One, as α is kept.
 const ONE: u64 = 1 << 16;
 /// α's growth, 1/8.
 const UP: u64 = ONE / 8;
 
-/// Windows from the free space of the queue.
+/// Windows from the free space of the queue. Its parameters are those of [`PolicyConfig::ExplicitWindow`](super::PolicyConfig::ExplicitWindow).
 #[derive(Clone, Debug)]
-pub(crate) struct ExplicitWindow {
-    config: ExplicitWindowConfig,
+pub(super) struct ExplicitWindow {
+    queue: u64,
+    mss: u16,
+    interval: Duration,
     /// In 65536ths.
     alpha: u64,
     /// Sum and number of the queue lengths that arriving packets found in this interval.
@@ -51,13 +42,14 @@ pub(crate) struct ExplicitWindow {
 
 impl ExplicitWindow {
     /// With an α of one.
-    pub(crate) const fn new(config: ExplicitWindowConfig) -> Self {
-        ExplicitWindow { config, alpha: ONE, sum: 0, seen: 0, adapt_at: Instant::ZERO, packets: 0 }
+    pub(super) const fn new(queue: u64, mss: u16, interval: Duration) -> Self {
+        let adapt_at = Instant::ZERO;
+        ExplicitWindow { queue, mss, interval, alpha: ONE, sum: 0, seen: 0, adapt_at, packets: 0 }
     }
 
     fn window(&self) -> u64 {
-        let free = self.config.queue.saturating_sub(self.packets);
-        let mss = u64::from(self.config.mss);
+        let free = self.queue.saturating_sub(self.packets);
+        let mss = u64::from(self.mss);
         // At most 26, 14 and 16 bits.
         let window = (self.alpha * log2(free) * mss) >> (16 + 8);
         window.max(mss)
@@ -79,8 +71,7 @@ impl Policy for ExplicitWindow {
     fn on_arrival(&mut self, now: Instant, _: usize, queue: Length) {
         if now >= self.adapt_at {
             if self.seen > 0 {
-                let below =
-                    self.sum.saturating_mul(5) <= self.config.queue.saturating_mul(self.seen);
+                let below = self.sum.saturating_mul(5) <= self.queue.saturating_mul(self.seen);
                 // A thousandfold window helps nobody, and the arithmetic has an end.
                 self.alpha = match below {
                     true => (self.alpha + UP).min(ONE << 10),
@@ -88,7 +79,7 @@ impl Policy for ExplicitWindow {
                 };
             }
             (self.sum, self.seen) = (0, 0);
-            self.adapt_at = now + self.config.interval;
+            self.adapt_at = now + self.interval;
         }
         self.sum = self.sum.saturating_add(queue.packets);
         self.seen += 1;

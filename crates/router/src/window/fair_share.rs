@@ -18,36 +18,20 @@ use transom_base::time::{Duration, Instant};
 use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
-/// The parameters of `FairShare`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FairShareConfig {
-    /// The link's rate, in bits per second; `None` until it is known which link.
-    pub(crate) rate: Option<NonZeroU64>,
-    /// The round-trip time of flows whose handshake was not timed.
-    pub(crate) rtt: Duration,
-    /// The queue length to aim for, in bytes.
-    pub(crate) queue: u64,
-    /// The receiver's SYN gets a share as well.
-    pub(crate) syn_windows: bool,
-}
-
-/// An equal share for each flow.
+/// An equal share for each flow. Its parameters are those of [`PolicyConfig::FairShare`](super::PolicyConfig::FairShare).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FairShare {
-    config: FairShareConfig,
-    rate: NonZeroU64,
+pub(super) struct FairShare {
+    pub(super) queue: u64,
+    pub(super) rate: NonZeroU64,
+    pub(super) rtt: Duration,
+    pub(super) syn_windows: bool,
 }
 
 impl FairShare {
-    /// With these parameters; `None` without a rate.
-    pub(crate) fn new(config: FairShareConfig) -> Option<Self> {
-        Some(FairShare { config, rate: config.rate? })
-    }
-
     /// The share of one of several flows, in bytes.
     fn share(&self, rtt: Duration, flows: u32) -> u64 {
         let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
-        let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);
+        let bytes = bits / (8 * 1_000_000_000) + u128::from(self.queue);
         let share = bytes / u128::from(flows.max(1));
         share.try_into().unwrap_or(u64::MAX)
     }
@@ -57,13 +41,13 @@ impl Policy for FairShare {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
-        let rtt = ack.rtt.unwrap_or(self.config.rtt);
+        let rtt = ack.rtt.unwrap_or(self.rtt);
         AckAction::Window { bytes: self.share(rtt, ack.active), fall: true }
     }
 
     fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {
         let flows = syn.active.saturating_add(1);
-        self.config.syn_windows.then(|| self.share(self.config.rtt, flows))
+        self.syn_windows.then(|| self.share(self.rtt, flows))
     }
 }
 
@@ -71,15 +55,16 @@ impl Policy for FairShare {
 mod tests {
     use super::*;
 
+    const POLICY: FairShare = FairShare {
+        queue: 15_000,
+        rate: NonZeroU64::new(10_000_000).unwrap(),
+        rtt: Duration::from_millis(100),
+        syn_windows: true,
+    };
+
     #[test]
     fn shares() {
-        let mut policy = FairShare::new(FairShareConfig {
-            rate: NonZeroU64::new(10_000_000),
-            rtt: Duration::from_millis(100),
-            queue: 15_000,
-            syn_windows: false,
-        })
-        .unwrap();
+        let mut policy = FairShare { syn_windows: false, ..POLICY };
         let mut wish = |rtt, active| {
             policy.on_ack(
                 Instant::ZERO,
@@ -102,17 +87,10 @@ mod tests {
 
     #[test]
     fn a_new_flow_takes_its_share_of_one_more() {
-        let config = FairShareConfig {
-            rate: NonZeroU64::new(10_000_000),
-            rtt: Duration::from_millis(100),
-            queue: 15_000,
-            syn_windows: true,
-        };
         let syn = |active| SynContext { queue: Length::default(), advertised: 9, mss: 0, active };
-        let wish =
-            |config, active| FairShare::new(config).unwrap().on_syn(Instant::ZERO, &syn(active));
-        assert_eq!((wish(config, 0), wish(config, 3)), (Some(140_000), Some(35_000)));
-        assert_eq!(wish(config, u32::MAX), Some(0));
-        assert_eq!(wish(FairShareConfig { syn_windows: false, ..config }, 0), None);
+        let wish = |mut policy: FairShare, active| policy.on_syn(Instant::ZERO, &syn(active));
+        assert_eq!((wish(POLICY, 0), wish(POLICY, 3)), (Some(140_000), Some(35_000)));
+        assert_eq!(wish(POLICY, u32::MAX), Some(0));
+        assert_eq!(wish(FairShare { syn_windows: false, ..POLICY }, 0), None);
     }
 }

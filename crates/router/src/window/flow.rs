@@ -12,7 +12,7 @@ use super::segment::Segment;
 ///
 /// A connection that sends data both ways has a flow in each direction, and each has its own queue.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct FlowKey {
+pub(super) struct FlowKey {
     /// As words: a slot of the table is exactly a cache line.
     sender: [u32; 4],
     receiver: [u32; 4],
@@ -35,7 +35,7 @@ fn socket(words: [u32; 4], port: u16) -> SocketAddr {
 
 impl FlowKey {
     /// The flow that a segment going forward belongs to.
-    pub(crate) const fn forward(segment: &Segment) -> Self {
+    pub(super) const fn forward(segment: &Segment) -> Self {
         FlowKey {
             sender: words(segment.src),
             receiver: words(segment.dst),
@@ -44,7 +44,7 @@ impl FlowKey {
     }
 
     /// The flow that a returning segment acknowledges.
-    pub(crate) const fn returning(segment: &Segment) -> Self {
+    pub(super) const fn returning(segment: &Segment) -> Self {
         FlowKey {
             sender: words(segment.dst),
             receiver: words(segment.src),
@@ -53,12 +53,12 @@ impl FlowKey {
     }
 
     /// The address and port of the data's sender.
-    pub fn sender(&self) -> SocketAddr {
+    fn sender(&self) -> SocketAddr {
         socket(self.sender, (self.ports >> 16) as u16)
     }
 
     /// The receiver's address.
-    pub fn receiver(&self) -> SocketAddr {
+    fn receiver(&self) -> SocketAddr {
         socket(self.receiver, self.ports as u16)
     }
 }
@@ -89,7 +89,7 @@ impl core::fmt::Debug for FlowKey {
 
 /// The record of a flow: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Record {
+pub(super) struct Record {
     /// When something of it was last seen, in milliseconds that wrap.
     pub(super) seen: u32,
     pub(super) phase: Phase,
@@ -97,7 +97,7 @@ pub struct Record {
 
 impl Record {
     /// Whether the handshake has been seen, so that its windows can be read and written.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
 }
@@ -229,10 +229,16 @@ pub(super) struct Open {
     pub(super) closing: bool,
 }
 
-/// The summary of a flow whose windows are understood, for people.
+/// The summary of a flow, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowSummary {
+    /// The address and port of the data's sender.
+    pub sender: SocketAddr,
+    /// Those of its receiver.
+    pub receiver: SocketAddr,
+    /// Its handshake has been seen, so that its windows can be read and written. Before that the next three are zero.
+    pub is_open: bool,
     /// The window that the policy has arrived at, in bytes.
     pub desired: u32,
     /// The largest segment, in bytes.
@@ -243,16 +249,21 @@ pub struct FlowSummary {
     pub idle: Duration,
 }
 
-impl Record {
-    /// Its summary, if the handshake has been seen.
-    pub fn summary(&self, now: Instant) -> Option<FlowSummary> {
-        let Phase::Open(open) = &self.phase else { return None };
-        let idle = (now.as_millis() as u32).wrapping_sub(self.seen);
-        Some(FlowSummary {
-            desired: open.desired,
-            mss: open.mss,
-            scale: open.scale,
+impl FlowSummary {
+    pub(super) fn new(key: &FlowKey, record: &Record, now: Instant) -> Self {
+        let (desired, mss, scale) = match &record.phase {
+            Phase::Open(open) => (open.desired, open.mss, open.scale),
+            Phase::Opening(_) | Phase::Lost => (0, 0, 0),
+        };
+        let idle = (now.as_millis() as u32).wrapping_sub(record.seen);
+        FlowSummary {
+            sender: key.sender(),
+            receiver: key.receiver(),
+            is_open: record.is_open(),
+            desired,
+            mss,
+            scale,
             idle: Duration::from_millis(idle.into()),
-        })
+        }
     }
 }

@@ -29,7 +29,7 @@ const MAX_IMPLAUSIBLE: u8 = 8;
 
 /// The result for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marked {
+pub(super) enum Marked {
     /// The window fits already, or the policy does not care.
     AsItWas,
     /// The window field should be this.
@@ -42,7 +42,7 @@ pub enum Marked {
 
 /// Writes windows.
 ///
-/// A namespace for the functions on one flow's record; the record is in the [`FlowTable`](super::FlowTable).
+/// A namespace for the functions on one flow's record; the record is in the [`FlowTable`](super::table::FlowTable).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowMarker;
 

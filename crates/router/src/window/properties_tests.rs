@@ -241,7 +241,7 @@ impl Run {
         let mut after = before.clone();
         let (len, state) = (after.len(), ChecksumState::Complete);
         self.control.returning(Instant::ZERO, &mut after, len, state, Length::default());
-        self.unproven += u64::from(!syn && self.control.table().open == 0);
+        self.unproven += u64::from(!syn && self.control.report().table.open == 0);
 
         let ip = if self.sender.is_ipv4() { 20 } else { 40 };
         for at in (0..len).filter(|at| !(ip + 14..ip + 18).contains(at)) {
@@ -291,8 +291,8 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(run.control.counters().implausible, 0);
-        prop_assert_eq!(run.control.counters().unknown, run.unproven);
+        prop_assert_eq!(run.control.report().counters.implausible, 0);
+        prop_assert_eq!(run.control.report().counters.unknown, run.unproven);
         prop_assert!(run.unproven == 0 || !(run.confirmed || run.called_back));
     }
 

@@ -171,7 +171,7 @@ fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unreadable> {
     let mut at = 40;
     let mut next = Protocol(ip[6]);
     // As many as this crate's neighbours accept. An authentication header is not among them: it covers the segment (RFC 4302).
-    for number in 0..transom_wire::ipv6::MAX_EXTENSION_HEADERS {
+    for number in 0..transom_wire::MAX_EXTENSION_HEADERS {
         match next {
             // Anywhere else it is not recognized (RFC 8200 4.1).
             Protocol::HOP_BY_HOP if number == 0 => {}

@@ -80,7 +80,7 @@ pub struct TableStats {
 }
 
 /// The flows that are known.
-pub struct FlowTable {
+pub(super) struct FlowTable {
     tags: Vec<[u16; WAYS]>,
     slots: Vec<[Slot; WAYS]>,
     secret: [u8; 16],
@@ -97,9 +97,6 @@ impl core::fmt::Debug for FlowTable {
         f.debug_struct("FlowTable").field("stats", &self.stats).finish_non_exhaustive()
     }
 }
-
-/// Prefetches the cache lines at these addresses, without waiting; zero means none. It needs unsafe code, which this crate does not have.
-pub type Prefetch = fn(&[usize]);
 
 /// The place of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +153,7 @@ impl FlowTable {
     }
 
     /// The flows and their records, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Record)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Record)> {
         let taken = |(tag, slot): (&u16, _)| (*tag != EMPTY).then_some(slot);
         let slots = self.tags.iter().flatten().zip(self.slots.iter().flatten()).filter_map(taken);
         slots.map(|slot: &Slot| (&slot.key, &slot.record))
@@ -218,7 +215,7 @@ impl FlowTable {
     }
 
     /// The addresses of its memory, for large pages.
-    pub fn memory(&self) -> [Range<usize>; 2] {
+    pub(super) fn memory(&self) -> [Range<usize>; 2] {
         let (tags, slots) = (self.tags.as_ptr_range(), self.slots.as_ptr_range());
         [tags.start.addr()..tags.end.addr(), slots.start.addr()..slots.end.addr()]
     }

@@ -182,7 +182,7 @@ impl Path {
 fn a_handshake_teaches_the_scale() {
     let mut path = Path::new(always(2000));
     path.connect();
-    assert_eq!(path.control.counters().opened, 1);
+    assert_eq!(path.control.report().counters.opened, 1);
     // 10,000 bytes were told up to 10,101; 9000 of them are acknowledged. 2000 bytes are 15.6 units of 128.
     assert_eq!(path.ack(9101, 500), 16);
     // Without scaling on the sender's side the field is bytes.
@@ -201,9 +201,9 @@ fn the_receiver_may_call() {
     assert_eq!(path.back(Flags::SYN, (900, 0), 10_000, &options), 10_000);
     path.now += Duration::from_millis(20);
     path.forward(SYN_ACK, (100, 901), &options, 0);
-    assert_eq!(path.control.counters().opened, 0);
+    assert_eq!(path.control.report().counters.opened, 0);
     assert_eq!(path.ack(101, 500), 79, "the edge of the SYN's 10,000 bytes");
-    assert_eq!(path.control.counters().opened, 1);
+    assert_eq!(path.control.report().counters.opened, 1);
     assert_eq!(path.ack(9101, 500), 16);
 }
 
@@ -225,7 +225,10 @@ fn connections_from_before_the_router_pass() {
     let mut path = Path::new(always(2000));
     path.call();
     assert_eq!(path.ack(9101, 500), 500);
-    assert_eq!((path.control.counters().unknown, path.control.counters().opened), (1, 0));
+    assert_eq!(
+        (path.control.report().counters.unknown, path.control.report().counters.opened),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -260,12 +263,12 @@ fn an_impossible_acknowledgement_teaches_nothing() {
     // Bytes beyond the edge cannot have been sent. If this were believed the edge would be anywhere.
     assert_eq!(path.ack(1_000_000, 500), 500);
     assert_eq!(path.ack(0x7000_0000, 500), 500);
-    assert_eq!(path.control.counters().implausible, 2);
+    assert_eq!(path.control.report().counters.implausible, 2);
     assert_eq!(path.ack(10_101, 500), 16);
     // A flow of which nothing fits any more passes.
     (0..8).for_each(|_| assert_eq!(path.ack(1_000_000, 500), 500));
     assert_eq!(path.ack(10_101, 500), 500);
-    assert_eq!(path.control.table().open, 0);
+    assert_eq!(path.control.report().table.open, 0);
 }
 
 #[test]
@@ -281,7 +284,7 @@ fn a_syn_does_not_end_a_flow_that_goes_on_and_a_fin_makes_room_for_the_next() {
     path.receiver_scale = Some(3);
     path.connect();
     assert_eq!(path.ack(9101, 500), 250);
-    assert_eq!(path.control.counters().opened, 2);
+    assert_eq!(path.control.report().counters.opened, 2);
 }
 
 #[test]
@@ -384,7 +387,7 @@ fn unreadable_packets_are_counted_and_other_protocols_are_not() {
         let mut all = [Returning { packet, len, checksum: state, verdict: Verdict::default() }];
         control.returning_all(Instant::ZERO, &mut all, queue);
         assert_eq!((&one[..], &other[..]), (bytes, bytes), "they pass as they are");
-        control.counters().unreadable
+        control.report().counters.unreadable
     };
     let mut expected = 0;
     for text in ["192.0.2.1:1", "[2001:db8::1]:1"] {
@@ -437,7 +440,7 @@ fn without_a_memory_every_acknowledgement_is_written_as_if_unscaled() {
     assert_eq!(path.ack(9101, 500), 500, "never above");
     assert_eq!(path.ack(9101, 5000), 2000);
     assert_eq!(path.back(SYN_ACK, (1, 1), 5000, &Options::default()), 5000);
-    assert_eq!(path.control.table(), TableStats::default());
+    assert_eq!(path.control.report().table, TableStats::default());
 }
 
 #[test]
@@ -451,11 +454,11 @@ fn nothing_is_done_and_everything_counted() {
     // Of a connection that nobody has opened.
     path.sender.set_port(40_001);
     assert_eq!(path.ack(1101, 500), 500);
-    let counters = path.control.counters();
+    let counters = path.control.report().counters;
     assert_eq!((counters.acks, counters.unknown, counters.opened), (4, 1, 1));
     assert_eq!((counters.rewritten, counters.held, counters.implausible), (0, 0, 0));
-    assert_eq!(path.control.table().open, 1);
-    assert_eq!(path.control.target(), None);
+    assert_eq!(path.control.report().table.open, 1);
+    assert_eq!(path.control.report().target, None);
 }
 
 #[test]
@@ -467,7 +470,7 @@ fn delayed_acknowledgements() {
     let queue = Length { packets: 10, bytes: 15_000 };
     let verdict = control.returning(Instant::ZERO, &mut packet, 40, ChecksumState::Complete, queue);
     assert_eq!(verdict, Verdict { rewritten: false, hold: Duration::from_millis(5) });
-    assert_eq!(control.counters().held, 1);
+    assert_eq!(control.report().counters.held, 1);
 }
 
 #[test]
@@ -480,7 +483,7 @@ fn a_million_spoofed_handshakes_leave_flows_and_memory_alone() {
         syn[12..16].copy_from_slice(&number.to_be_bytes());
         path.control.forward(path.now, &syn, syn.len(), Length::default());
     }
-    let stats = path.control.table();
+    let stats = path.control.report().table;
     assert_eq!((stats.capacity, stats.open), (1504, 1));
     assert!(stats.flows <= stats.capacity);
     assert_eq!(path.ack(9101, 500), 16);
@@ -525,7 +528,7 @@ fn several_at_once_are_as_one_by_one() {
     all.control.returning_all(all.now, &mut returning, queue);
     assert_eq!(returning.iter().filter(|one| one.verdict.rewritten).count(), 100);
     assert_eq!(packets, expected);
-    assert_eq!(one.control.counters(), all.control.counters());
+    assert_eq!(one.control.report().counters, all.control.report().counters);
 }
 
 /// The addresses that have been asked for.
@@ -552,7 +555,7 @@ fn memory_is_asked_for_before_it_is_needed() {
     path.control.returning_all(path.now, &mut batch, Length::default());
     assert_eq!(batch.map(|one| one.verdict.rewritten), [true, false]);
     // The tags of two buckets for each, then the slot of the one that is there: 188 buckets of eight slots, of 64 bytes and two.
-    let [tags, slots] = path.control.flows().memory();
+    let [tags, slots] = path.control.memory();
     assert_eq!((tags.len(), slots.len()), (188 * 16, 188 * 512));
     let asked = ASKED.lock().unwrap();
     assert_eq!(asked.len(), 5);

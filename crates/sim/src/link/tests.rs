@@ -266,7 +266,7 @@ fn codepoints(link: &str, sent: Ecn) -> Vec<Ecn> {
     header.emit(0, &mut bytes).unwrap();
     set_ecn(&mut bytes, sent).unwrap();
     for _ in 0..8 {
-        link.send_of(Instant::ZERO, bytes, 1500, (sent, Flow::NONE));
+        link.send_of(Instant::ZERO, bytes, 1500, (sent, Flow::default()));
     }
     let delivered = std::iter::from_fn(|| link.deliver(Instant::from_secs(1)));
     let arrived = delivered.map(|delivered| delivered.into_packet(|bytes| bytes));

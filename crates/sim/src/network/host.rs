@@ -12,9 +12,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::log::Encoded;
-use transom_stack::{
-    ConnectionId, ListenConfig, ListenerId, Packet as Arrived, Stack, StackSignal,
-};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Stack, StackSignal};
 use transom_tcp::Profile;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::Instant;
@@ -260,19 +258,19 @@ impl Host {
         let headers = packet.headers();
         let end = PAYLOAD_AT + packet.zeros();
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-        if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.capacity() {
+        if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.len() {
             self.spare = Some(buffer);
-            self.stack.on_packet(now, Arrived::borrowed(headers).with_offload(offload));
+            self.stack.on_packet(now, headers, offload);
             return;
         }
         let start = PAYLOAD_AT - headers.len();
-        buffer.bytes_mut()[start..PAYLOAD_AT].copy_from_slice(headers);
+        buffer[start..PAYLOAD_AT].copy_from_slice(headers);
         self.spare = self.stack.on_owned_packet(now, buffer, start..end, offload);
     }
 
     /// A packet has arrived whose checksums are to be verified.
     pub(super) fn receive_bytes(&mut self, now: Instant, bytes: &[u8]) {
-        self.stack.on_packet(now, Arrived::borrowed(bytes));
+        self.stack.on_packet(now, bytes, RxOffload::default());
     }
 
     /// Acts on the time, lets the applications act on what has happened, and sends what there is to send.
@@ -316,13 +314,13 @@ impl Host {
 
     /// Hands the event log to `reader` from now on.
     pub(super) fn watch_log(&mut self, reader: LogReader) {
-        self.log = Some((reader, self.stack.log().written()));
+        self.log = Some((reader, self.stack.log(u64::MAX).next));
     }
 
     /// Hands out what is new in the event log. One call makes fewer records than the log holds.
     fn hand_out_log(&mut self) {
         let Some((reader, next)) = &mut self.log else { return };
-        let reading = self.stack.log().read(*next);
+        let reading = self.stack.log(*next);
         reading.records().for_each(&mut *reader);
         *next = reading.next;
     }

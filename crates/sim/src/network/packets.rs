@@ -12,7 +12,6 @@ use transom_tcp::ZEROS;
 use transom_wire::checksum::pseudo_header;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
-use transom_wire::udp;
 use transom_wire::{IpPacket, Ipv4Header, Protocol, UdpHeader, UdpPacket};
 
 /// The longest headers kept in place: IPv4 or IPv6, and TCP with all its options.
@@ -82,15 +81,15 @@ impl Packet {
     pub(super) fn datagram(src: SocketAddrV4, dst: SocketAddrV4, payload: u16) -> Option<Self> {
         let mut headers = [0; MAX_HEADERS];
         let udp = UdpHeader { src_port: src.port(), dst_port: dst.port() };
-        let len = udp::HEADER_LEN + usize::from(payload);
+        let len = UdpHeader::LEN + usize::from(payload);
         let ip = Ipv4Header::new(*src.ip(), *dst.ip(), Protocol::UDP);
         let ip_len = ip.emit(len, &mut headers).ok()?;
         let udp_len = udp.emit(payload.into(), headers.get_mut(ip_len..)?).ok()?;
         let sum = pseudo_header((*src.ip()).into(), (*dst.ip()).into(), Protocol::UDP, len as u32);
-        let field = headers.get_mut(ip_len + udp::CHECKSUM_OFFSET..)?.first_chunk_mut()?;
-        *field = sum.get().to_be_bytes();
+        let field = headers.get_mut(ip_len + UdpHeader::CHECKSUM_OFFSET..)?.first_chunk_mut()?;
+        *field = sum.0.to_be_bytes();
         let checksum =
-            TxChecksum::Partial { start: ip_len as u16, offset: udp::CHECKSUM_OFFSET as u16 };
+            TxChecksum::Partial { start: ip_len as u16, offset: UdpHeader::CHECKSUM_OFFSET as u16 };
         Some(Packet {
             headers,
             header_len: (ip_len + udp_len) as u8,

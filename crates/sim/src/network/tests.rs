@@ -292,7 +292,7 @@ fn window_control_keeps_a_queue_short_without_a_loss() {
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 5_000_000);
     assert_eq!(network.link_counters(bottleneck).unwrap().dropped().packets, in_slow_start);
-    let counters = network.window_control(bottleneck).unwrap().counters();
+    let counters = network.window_control(bottleneck).unwrap().report().counters;
     assert_eq!((counters.opened, counters.implausible, counters.unknown), (1, 0, 0));
     assert!(counters.rewritten > 1000, "{counters:?}");
     assert!(network.window_control(bottleneck.back()).is_none());
@@ -306,7 +306,7 @@ fn held_acknowledgements_come_late_and_in_order() {
     let acks = tap(&mut network, LinkId(1));
     network.run_until(Instant::from_secs(20)).unwrap();
     assert_eq!(network.flows()[0].delivered, 2_000_000);
-    assert!(network.window_control(bottleneck).unwrap().counters().held > 100);
+    assert!(network.window_control(bottleneck).unwrap().report().counters.held > 100);
     let numbers: Vec<u32> = acks
         .lock()
         .unwrap()

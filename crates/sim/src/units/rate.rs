@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 use core::str::FromStr;
 
 use super::{UnitError, serde_as_text};
-use transom_router::quantity::{RateText, parse_rate};
+use transom_router::quantity::RateText;
 
 /// A transmission rate, at least one bit per second.
 ///
@@ -33,7 +33,7 @@ impl FromStr for Rate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Rate, UnitError> {
-        parse_rate(text).map(Rate)
+        text.parse().map(|RateText(bits)| Rate(bits))
     }
 }
 

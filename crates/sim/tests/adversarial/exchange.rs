@@ -238,7 +238,7 @@ pub(crate) fn run_with(
                 h.ack.get(),
                 h.window,
                 tcp.payload.len(),
-                h.options.sack.as_slice(),
+                &h.options.sack[..],
                 h.options.partial
             );
             true

@@ -7,8 +7,7 @@ use std::net::Ipv4Addr;
 use transom_stack::ConnectionId;
 use transom_tcp::State;
 use transom_tcp::time::Duration;
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::{Flags, IcmpMessage, Seq, TcpHeader};
+use transom_wire::{Flags, IcmpMessage, Seq, TcpHeader, UnreachableCode};
 
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 254);
 

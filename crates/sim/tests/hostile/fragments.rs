@@ -145,7 +145,7 @@ fn ipv6_fragments_are_no_better() {
     let mut victim = Victim::new();
     let data = stream(1_000);
     let request = transom_wire::IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &data };
-    let mut message = vec![0; request.encoded_len()];
+    let mut message = vec![0; 8 + data.len()];
     request.emit(from, to, &mut message).unwrap();
     let piece = |id, start: usize, end: usize| {
         let more = end < message.len();
@@ -160,8 +160,7 @@ fn ipv6_fragments_are_no_better() {
     for id in 3..200u32 {
         let mut header = [0; 8];
         let fragment = transom_wire::ip::Fragment { id, offset: 0, more: true };
-        transom_wire::ipv6::FragmentHeader::emit(Protocol::FRAGMENT, fragment, &mut header)
-            .unwrap();
+        transom_wire::FragmentHeader::emit(Protocol::FRAGMENT, fragment, &mut header).unwrap();
         nested.resize(nested.len().next_multiple_of(8), 0);
         nested = [&header[..], &nested].concat();
         let whole = packets::ip(IpAddr::V6(from), IpAddr::V6(to), Protocol::FRAGMENT, &nested);

@@ -7,13 +7,13 @@
 //! A [`Peer`] is the attacker.
 
 pub use crate::peer::Dialogue;
-pub use transom_testkit::{Peer, bare_options, packets, stream, stream_from, usual_options};
+pub use transom_testkit::{Peer, bare_options, packets, stream, usual_options};
 
 use crate::allocator::measure;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use transom_stack::{ConnectionId, ListenConfig, ListenerId, Packet, Stack, StackConfig};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId, Stack, StackConfig};
 use transom_tcp::Profile;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
@@ -116,13 +116,13 @@ impl Victim {
 
     /// A packet arrives. Returns how many left because of it.
     pub fn inject(&mut self, packet: &[u8]) -> u64 {
-        self.arrive(|stack, now| stack.on_packet(now, Packet::borrowed(packet)))
+        self.arrive(|stack, now| stack.on_packet(now, packet, RxOffload::default()))
     }
 
     /// A packet arrives in a buffer of just its size, which the host may keep, and then holds.
     pub fn inject_owned(&mut self, packet: &[u8]) -> u64 {
         self.arrive(|stack, now| {
-            let buffer = PacketBuf::copy_of(packet);
+            let buffer = PacketBuf::from(packet);
             drop(stack.on_owned_packet(now, buffer, 0..packet.len(), RxOffload::default()));
             while stack.reclaim().is_some() {}
         })
@@ -144,7 +144,7 @@ impl Victim {
     pub fn inject_without_sending(&mut self, packet: &[u8]) {
         let Host { stack, now, watch, .. } = &mut self.host;
         let before = watch.allocations;
-        watch.watch(|| stack.on_packet(*now, Packet::borrowed(packet)));
+        watch.watch(|| stack.on_packet(*now, packet, RxOffload::default()));
         assert!(watch.allocations - before <= self.limits.allocations);
         assert!(watch.held <= self.limits.held, "the host holds {} bytes", watch.held);
     }

@@ -90,7 +90,7 @@ impl Crowded {
     fn inject(&mut self, packet: &[u8]) -> Vec<Sent> {
         let stack = &mut self.stack;
         let ((), usage) = measure(|| {
-            let buffer = PacketBuf::copy_of(packet);
+            let buffer = PacketBuf::from(packet);
             drop(stack.on_owned_packet(NOW, buffer, 0..packet.len(), RxOffload::default()));
             while stack.reclaim().is_some() {}
         });

@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 use transom_wire::ip::Fragment;
-use transom_wire::ipv6::{FragmentHeader, Ipv6Header};
-use transom_wire::{IpPacket, Ipv4Header};
+use transom_wire::{FragmentHeader, IpPacket, Ipv4Header, Ipv6Header};
 
 /// Cuts `packet`, which has no options and no extension headers, into fragments of at most `mtu` bytes. They share the identification `id`, of
 /// which IPv4 has 16 bits. `None` if it is no such packet, or `mtu` has no room for eight bytes of it.

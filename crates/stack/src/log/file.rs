@@ -62,11 +62,8 @@ impl Header {
         bytes
     }
 
-    /// Reads a header.
-    ///
-    /// # Errors
-    /// If it is none, or of another version.
-    pub fn decode(bytes: &[u8]) -> Result<Header, FileError> {
+    /// Reads a header. It may be none, or of another version.
+    fn decode(bytes: &[u8]) -> Result<Header, FileError> {
         let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(FileError::Magic)?;
         if header[..8] != MAGIC {
             return Err(FileError::Magic);

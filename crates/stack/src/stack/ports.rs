@@ -3,13 +3,13 @@
 use super::Stack;
 use crate::destinations::Position;
 use crate::flow::{FlowKey, Handler};
-use crate::mapped::{Bound, canonical};
+use crate::mapped::Bound;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use transom_tcp::time::Instant;
 
 /// The order in which the ephemeral ports are tried for one socket.
-#[derive(Clone, Copy, Debug)]
-pub struct PortDraw {
+#[derive(Clone, Copy)]
+struct PortDraw {
     first: u16,
     count: u32,
     /// The first one to be tried, counted from `first`.
@@ -19,7 +19,7 @@ pub struct PortDraw {
 
 impl PortDraw {
     /// All ephemeral ports, each once.
-    pub fn ports(self) -> impl Iterator<Item = u16> {
+    fn ports(self) -> impl Iterator<Item = u16> {
         (0..self.count).map(move |step| self.nth(step))
     }
 
@@ -35,17 +35,7 @@ impl PortDraw {
 }
 
 impl Stack {
-    /// The ephemeral ports in the order in which they are to be tried for a socket at `local`, which is to be bound or to listen. The
-    /// caller says which one it took: [`Stack::take_drawn`].
-    pub fn draw_ports(&self, local: IpAddr) -> PortDraw {
-        let nobody = match local {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        self.draw_ports_towards(local, SocketAddr::new(nobody, 0))
-    }
-
-    fn draw_ports_towards(&self, local: IpAddr, remote: SocketAddr) -> PortDraw {
+    fn draw_ports(&self, local: IpAddr, remote: SocketAddr) -> PortDraw {
         let ports = &self.config.ephemeral_ports;
         let (first, last) = (*ports.start(), *ports.end());
         let count = u32::from(last.saturating_sub(first)) + 1;
@@ -56,7 +46,7 @@ impl Stack {
     }
 
     /// A port of `draw` was taken: the next draw goes on behind it.
-    pub fn take_drawn(&mut self, draw: PortDraw, port: u16) {
+    fn take_drawn(&mut self, draw: PortDraw, port: u16) {
         self.ports.advance(draw.position, draw.tried(port));
     }
 
@@ -67,7 +57,7 @@ impl Stack {
         remote: SocketAddr,
         now: Instant,
     ) -> Option<SocketAddr> {
-        let draw = self.draw_ports_towards(ip, remote);
+        let draw = self.draw_ports(ip, remote);
         let port = draw.ports().find(|&port| self.may_connect_from(ip, port, remote, now))?;
         self.take_drawn(draw, port);
         Some(SocketAddr::new(ip, port))
@@ -90,15 +80,20 @@ impl Stack {
             && self.listening.find_named(local).is_none()
     }
 
-    /// A port at which `is_free` holds, for a socket that is to be bound to `ip` or to listen there.
-    pub(super) fn free_place(
+    /// A place with a free ephemeral port, for a socket that is to be bound to `ip` or to listen there: the first of which `is_free` says so.
+    pub fn free_place(
         &mut self,
         ip: IpAddr,
         v6_only: bool,
         is_free: impl Fn(&Stack, &Bound) -> bool,
     ) -> Option<Bound> {
         let at_port = |port| Bound::new(SocketAddr::new(ip, port), v6_only);
-        let draw = self.draw_ports(canonical(SocketAddr::new(ip, 0)).ip());
+        let local = ip.to_canonical();
+        let nobody = match local {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let draw = self.draw_ports(local, SocketAddr::new(nobody, 0));
         let port = draw.ports().find(|&port| is_free(self, &at_port(port)))?;
         self.take_drawn(draw, port);
         Some(at_port(port))

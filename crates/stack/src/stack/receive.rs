@@ -13,25 +13,6 @@ use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{Ecn, Flags, IpPacket, Protocol, Seq, TcpHeader, TcpPacket, UdpPacket};
 
-/// A received packet that is only lent to the stack.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    bytes: &'a [u8],
-    offload: RxOffload,
-}
-
-impl<'a> Packet<'a> {
-    /// A packet; data to keep is copied.
-    pub fn borrowed(bytes: &'a [u8]) -> Self {
-        Packet { bytes, offload: RxOffload::default() }
-    }
-
-    /// The same packet with what the device knows about it.
-    pub fn with_offload(self, offload: RxOffload) -> Self {
-        Packet { offload, ..self }
-    }
-}
-
 /// The origin of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -65,15 +46,21 @@ impl Examined {
 
 impl Stack {
     /// A packet arrived at `now` from outside. Our own packets to ourselves do not leave, so a packet from one of our addresses
-    /// is forged.
-    pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
-        self.receive(now, packet, Origin::Outside);
+    /// is forged. Data to keep is copied.
+    pub fn on_packet(&mut self, now: Instant, packet: &[u8], offload: RxOffload) {
+        self.receive(now, packet, offload, Origin::Outside);
     }
 
     /// A packet arrived, from outside or from ourselves.
-    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, origin: Origin) {
-        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, origin) {
-            self.on_examined(now, &examined, packet, origin);
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        offload: RxOffload,
+        origin: Origin,
+    ) {
+        if let Some(examined) = self.examine(now, packet, offload, origin) {
+            self.on_examined(now, &examined, packet, offload, origin);
         }
     }
 
@@ -81,12 +68,13 @@ impl Stack {
         &mut self,
         now: Instant,
         examined: &Examined,
-        packet: Packet<'_>,
+        packet: &[u8],
+        offload: RxOffload,
         origin: Origin,
     ) {
-        let (key, segment) = (examined.key, examined.segment(packet.bytes));
+        let (key, segment) = (examined.key, examined.segment(packet));
         if !self.on_flow(now, key, &segment, examined.marks)
-            && !self.pass_on(&key, packet.bytes, packet.offload, origin)
+            && !self.pass_on(&key, packet, offload, origin)
         {
             self.refuse_unknown(key, &segment);
         }
@@ -101,7 +89,7 @@ impl Stack {
         range: Range<usize>,
         offload: RxOffload,
     ) -> Option<PacketBuf> {
-        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let bytes = buffer.get(range.clone()).unwrap_or_default();
         if let Some(index) = FlowKey::peek(bytes).and_then(|key| self.connection_at(&key))
             && let subject = self.subject(index, now)
             && let state = self.memory_state()
@@ -125,7 +113,7 @@ impl Stack {
         let origin = Origin::Outside;
         let Some(examined) = self.examine(now, bytes, offload, origin) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
-            self.on_examined(now, &examined, Packet { bytes, offload }, origin);
+            self.on_examined(now, &examined, bytes, offload, origin);
             return Some(buffer);
         };
         let Examined { key: _, header, payload, segment_size, ecn, marks: _ } = examined;
@@ -221,7 +209,7 @@ impl Stack {
             Reassembly::Waiting => {}
             // A packet cut twice is none that a host sends, and no limit would hold if it were put together twice.
             Reassembly::Whole(whole) if is_fragment(&whole) => self.counters.malformed += 1,
-            Reassembly::Whole(whole) => self.receive(now, Packet::borrowed(&whole), origin),
+            Reassembly::Whole(whole) => self.receive(now, &whole, RxOffload::default(), origin),
             Reassembly::Wrong { code, pointer } => {
                 self.report_field(now, ip, bytes, code, pointer);
             }

@@ -6,8 +6,7 @@ use crate::incoming::{HeldSyn, Unreachable};
 use alloc::vec;
 use alloc::vec::Vec;
 use transom_tcp::time::Instant;
-use transom_wire::icmp::{IcmpMessage, UnreachableCode};
-use transom_wire::{IpHeader, Protocol, TcpHeader, checksum, tcp};
+use transom_wire::{IcmpMessage, IpHeader, Protocol, TcpHeader, UnreachableCode, checksum, tcp};
 
 /// Headers without options of the IP layer, and the longest of TCP.
 const MAX_QUOTE: usize = 40 + 60;

@@ -70,8 +70,7 @@ impl Stack {
     /// A packet arrived at another stack of the host, which does not have its connection.
     pub fn on_forwarded(&mut self, now: transom_tcp::time::Instant, forwarded: ForwardedPacket) {
         let ForwardedPacket { packet, offload, seen, .. } = forwarded;
-        let packet = super::Packet::borrowed(&packet).with_offload(offload);
-        self.receive(now, packet, Origin::Shard(seen));
+        self.receive(now, &packet, offload, Origin::Shard(seen));
     }
 
     /// Nobody here has the connection of a packet. Passes the packet on and returns whether somebody is left to be asked.

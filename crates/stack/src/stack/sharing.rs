@@ -45,7 +45,7 @@ impl Stack {
     /// send nothing until the address is there again, or they time out.
     ///
     /// # Errors
-    /// The error of [`StackConfig::validate`](crate::config::StackConfig::validate); nothing has changed then.
+    /// As [`Stack::new`]; nothing has changed then.
     pub fn set_interface(
         &mut self,
         now: Instant,

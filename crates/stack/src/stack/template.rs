@@ -11,11 +11,10 @@ use core::net::IpAddr;
 use core::ops::Range;
 use transom_tcp::Transmit;
 use transom_wire::checksum::{Sum, pseudo_header};
-use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{
     RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload,
 };
-use transom_wire::{Flags, Ipv4Header, Options, Protocol, Seq, TcpHeader, Timestamps};
+use transom_wire::{Flags, Ipv4Header, Ipv6Header, Options, Protocol, Seq, TcpHeader, Timestamps};
 
 /// Room for the headers of one packet: IPv6, and TCP with all its options.
 pub(super) const MAX_HEADERS: usize = 40 + 60;
@@ -73,7 +72,7 @@ impl Template {
         Some(Template {
             ip_sum: Sum::of(&bytes[..ip_len]),
             pseudo: pseudo_header(key.local, key.remote, Protocol::TCP, 0),
-            ports: Sum::of_word(key.local_port) + Sum::of_word(key.remote_port),
+            ports: Sum(key.local_port) + Sum(key.remote_port),
             bytes,
             ip_len: ip_len as u8,
             v4,
@@ -143,20 +142,17 @@ impl Template {
             let total = len.checked_add(ip_len as u16)?;
             out[2..4].copy_from_slice(&total.to_be_bytes());
             out[4..6].copy_from_slice(&ident.to_be_bytes());
-            let sum = self.ip_sum
-                + Sum::of_word(total)
-                + Sum::of_word(ident)
-                + Sum::of_word(u16::from(codepoint));
+            let sum = self.ip_sum + Sum(total) + Sum(ident) + Sum(u16::from(codepoint));
             let checksum = sum.checksum();
             out[10..12].copy_from_slice(&checksum.to_be_bytes());
         } else {
             out[4..6].copy_from_slice(&len.to_be_bytes());
         }
-        let pseudo = self.pseudo + Sum::of_word(len);
+        let pseudo = self.pseudo + Sum(len);
         let headers = ip_len + tcp_len;
         // [MUST-2]
         let (field, checksum) = if device_completes {
-            (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
+            (pseudo.0, TxChecksum::Partial { start: ip_len as u16, offset: 16 })
         } else {
             let sum = tcp_sum + Sum::of_slices(payload);
             ((pseudo + sum).checksum(), TxChecksum::Complete)
@@ -217,7 +213,7 @@ impl Template {
         }
         // [MUST-3]
         if offload.checksum == RxChecksum::Unverified
-            && !(self.pseudo + Sum::of_word(len) + Sum::of(transport)).is_valid()
+            && !(self.pseudo + Sum(len) + Sum::of(transport)).is_valid()
         {
             return None;
         }

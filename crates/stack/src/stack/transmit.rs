@@ -3,7 +3,7 @@
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
 use crate::stack::comment::Comments;
-use crate::stack::receive::{Origin, Packet};
+use crate::stack::receive::Origin;
 use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use core::ops::Range;
 use transom_tcp::time::Instant;
 use transom_tcp::{Pos, Profile, Publisher as _};
 use transom_wire::checksum::{Sum, pseudo_header};
-use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
+use transom_wire::offload::{RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload};
 use transom_wire::{IpHeader, Protocol};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
@@ -95,7 +95,7 @@ pub(super) fn write_headers(
         pseudo_header(key.local, key.remote, Protocol::TCP, (tcp_len + payload_len) as u32);
     // [MUST-2]
     let (field, checksum) = if device_completes {
-        (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
+        (pseudo.0, TxChecksum::Partial { start: ip_len as u16, offset: 16 })
     } else {
         let sum = Sum::of_slices(&[tcp, payload[0], payload[1]]);
         ((pseudo + sum).checksum(), TxChecksum::Complete)
@@ -158,7 +158,7 @@ impl Stack {
     fn settle_next(&mut self, now: Instant) -> Option<Settled> {
         loop {
             if let Some(packet) = self.loopback.pop_front() {
-                self.receive(now, Packet::borrowed(&packet), Origin::Ourselves);
+                self.receive(now, &packet, RxOffload::default(), Origin::Ourselves);
             } else if let Some(reply) = self.replies.pop_front() {
                 if let Some(settled) = self.settle_reply(reply) {
                     return Some(settled);

@@ -128,7 +128,7 @@ fn retransmissions_have_the_same_identification() {
     let first = host.sent_one();
     let (_, again) = host.advance(Duration::from_secs(2)).remove(0);
     let [first, again] = [&first, &again].map(|sent| match sent.ip() {
-        IpPacket::V4(v4) => (v4.id(), v4.dont_fragment(), sent.payload()),
+        IpPacket::V4(v4) => (v4.header().id, v4.header().dont_fragment, sent.payload()),
         IpPacket::V6(_) => panic!("an IPv4 packet was expected"),
     });
     assert_eq!(first, again);

@@ -110,7 +110,7 @@ fn a_device_that_completes_checksums_is_given_the_pseudo_headers_sum() {
         let bytes = transmit.to_vec();
         let ip = IpPacket::parse(&bytes).unwrap();
         let len = ip.payload().len() as u32;
-        let expected = checksum::pseudo_header(ip.src(), ip.dst(), Protocol::TCP, len).get();
+        let expected = checksum::pseudo_header(ip.src(), ip.dst(), Protocol::TCP, len).0;
         let field = usize::from(ip_len) + 16;
         assert_eq!(bytes[field..field + 2], expected.to_be_bytes());
         // Answers that are not a connection's too.

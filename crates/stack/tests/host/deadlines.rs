@@ -1,10 +1,10 @@
 //! Deadlines: when the owner has to come back, and what happens if it comes early or late.
 
 use crate::harness::*;
-use transom_stack::Packet;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{KeepAlive, Profile, State};
 use transom_wire::Flags;
+use transom_wire::offload::RxOffload;
 
 #[test]
 fn waiting_segments_are_due_at_once() {
@@ -13,7 +13,7 @@ fn waiting_segments_are_due_at_once() {
     let now = host.now;
     // An answer of nobody's, and a connection's segment.
     let stray = Peer::new(at(PEER, 9), at(HOST, 99)).segment(Flags::ACK, &[]);
-    host.stack.on_packet(now, Packet::borrowed(&stray));
+    host.stack.on_packet(now, &stray, RxOffload::default());
     assert_eq!(host.stack.next_timeout(), Some(Instant::ZERO));
     assert!(host.stack.poll_transmit(now).is_some());
     assert!(host.stack.poll_transmit(now).is_none());

@@ -9,7 +9,7 @@ mod traffic;
 use crate::harness::*;
 use proptest::prelude::*;
 use traffic::{Arrival, Step, Twist, packets, step};
-use transom_stack::{ConnectionId, Packet, StackSignal};
+use transom_stack::{ConnectionId, StackSignal};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Duration;
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -120,11 +120,11 @@ impl Scene {
         let offload = RxOffload { checksum, segmentation };
         match entrance {
             Entrance::Lent => {
-                host.stack.on_packet(now, Packet::borrowed(packet).with_offload(offload));
+                host.stack.on_packet(now, packet, offload);
             }
             Entrance::Owned => {
                 // Not at the buffer's beginning, as behind a device's own header.
-                let buffer = PacketBuf::copy_of(&[&[0xaa; 10], packet, &[0xbb; 3]].concat());
+                let buffer = PacketBuf::from([&[0xaa; 10], packet, &[0xbb; 3]].concat());
                 let range = 10..10 + packet.len();
                 if host.stack.on_owned_packet(now, buffer, range, offload).is_none() {
                     self.away += 1;
@@ -141,7 +141,7 @@ impl Scene {
                         Some(())
                     });
                 if taken.is_none() {
-                    host.stack.on_packet(now, Packet::borrowed(packet).with_offload(offload));
+                    host.stack.on_packet(now, packet, offload);
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Scene {
             }
             (info, connection.error(), connection.end_of_stream())
         });
-        format!("{info:?} {:?} {}", self.host.counters(), self.host.stack.spare_memory())
+        format!("{info:?} {:?} {}", self.host.counters(), self.host.stack.memory().spare)
     }
 
     /// The notices, without how often there was something to read: a reader that got the data gets no notice.
@@ -303,10 +303,10 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     let packet = forged.segment(Flags::ACK | Flags::PSH, b"forged");
     let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
     let now = host.now;
-    host.stack.on_packet(now, Packet::borrowed(&packet).with_offload(offload));
+    host.stack.on_packet(now, &packet, offload);
     let len = packet.len();
     assert!(
-        host.stack.on_owned_packet(now, PacketBuf::copy_of(&packet), 0..len, offload).is_some()
+        host.stack.on_owned_packet(now, PacketBuf::from(&packet[..]), 0..len, offload).is_some()
     );
     // Nobody is asked to guess for such a connection, and a guess made all the same is refused.
     assert_eq!(host.stack.expected_headers(server), None);
@@ -331,11 +331,10 @@ fn no_entrance_overlooks_a_damaged_header() {
             packet[bit / 8] ^= 0x80 >> (bit % 8);
             match entrance {
                 Entrance::Lent => {
-                    let packet = Packet::borrowed(&packet).with_offload(offload);
-                    host.stack.on_packet(now, packet);
+                    host.stack.on_packet(now, &packet, offload);
                 }
                 Entrance::Owned => {
-                    let (len, buffer) = (packet.len(), PacketBuf::copy_of(&packet));
+                    let (len, buffer) = (packet.len(), PacketBuf::from(&packet[..]));
                     assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
                 }
                 Entrance::Expected => {

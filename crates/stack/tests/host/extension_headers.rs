@@ -1,7 +1,6 @@
 //! IPv6 extension headers in front of segments (RFC 8200 section 4): what may be skipped, what ends a packet, and who is told.
 
 use crate::harness::*;
-use transom_stack::Packet;
 use transom_tcp::packet::PacketBuf;
 use transom_testkit::packets::{icmp, ip, segment};
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
@@ -156,7 +155,7 @@ fn no_entrance_overlooks_an_extension_header() {
         let now = host.now;
         let error = one(host.inject_with(&refused, offload));
         assert_eq!(problem(&error, &refused), (2, 43));
-        let (len, buffer) = (refused.len(), PacketBuf::copy_of(&refused));
+        let (len, buffer) = (refused.len(), PacketBuf::from(&refused[..]));
         assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
         host.call(|_, _| ());
         assert_eq!(problem(&host.sent_one(), &refused), (2, 43));
@@ -166,9 +165,7 @@ fn no_entrance_overlooks_an_extension_header() {
         assert_eq!(host.connection(id).readable(), 0);
 
         let accepted = behind(SKIP);
-        host.call(|stack, now| {
-            stack.on_packet(now, Packet::borrowed(&accepted).with_offload(offload))
-        });
+        host.call(|stack, now| stack.on_packet(now, &accepted, offload));
         assert_eq!(host.read(id), payload);
         peer.seq += payload.len() as u32;
     }
@@ -191,7 +188,7 @@ fn nothing_follows_no_next_header() {
 #[test]
 fn extension_headers_of_errors_are_not_reported() {
     let mut host = Host::new();
-    let code = transom_wire::icmp::UnreachableCode::Port;
+    let code = transom_wire::UnreachableCode::Port;
     let error = icmp(PEER6, HOST6, &IcmpMessage::Unreachable { code, quoted: &[0; 48] });
     let redirect = icmp(PEER6, HOST6, &IcmpMessage::Unknown { kind: 137, code: 0, body: &[0; 36] });
     let echo = icmp(PEER6, HOST6, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });

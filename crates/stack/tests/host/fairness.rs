@@ -2,9 +2,9 @@
 
 use crate::harness::*;
 use std::collections::BTreeSet;
-use transom_stack::Packet;
 use transom_tcp::CongestionChoice;
 use transom_testkit::packets::icmp;
+use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, IcmpMessage, Protocol};
 
 /// The most transmissions a connection has in a row while others wait.
@@ -64,7 +64,7 @@ fn an_answer_does_not_wait_for_bulk() {
     host.stack.write(id, now, &stream(100 * 1448)).unwrap();
     let echo = icmp(PEER, HOST, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: b"" });
     host.sent();
-    host.stack.on_packet(now, Packet::borrowed(&echo));
+    host.stack.on_packet(now, &echo, RxOffload::default());
     host.call(|_, _| ());
     let sent = host.sent();
     assert_eq!((sent.len(), sent[0].ip().protocol()), (101, Protocol::ICMP));

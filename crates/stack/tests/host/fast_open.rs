@@ -2,10 +2,11 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
-use transom_stack::{ConnectionId, ListenConfig, ListenerId, Packet};
+use transom_stack::{ConnectionId, ListenConfig, ListenerId};
 use transom_tcp::accurate_ecn::AccurateConfig;
 use transom_tcp::time::Duration;
 use transom_tcp::{EcnChoice, FastOpenFailure, Profile, Signal, State};
+use transom_wire::offload::RxOffload;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
 
 const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
@@ -51,7 +52,7 @@ fn client() -> Host {
     let mut config = transom_stack::StackConfig::new(vec![(PEER.into(), 24)]);
     config.secret = *b"another for test";
     config.profile = std::sync::Arc::new(Profile::classic());
-    Host::start(config, transom_testkit::Unwatched)
+    Host::start(config, ())
 }
 
 /// Carries packets until there are none.
@@ -64,11 +65,11 @@ fn carry(client: &mut Host, server: &mut Host) {
 fn carry_on(client: &mut Host, server: &mut Host, mut up: Vec<Sent>) {
     loop {
         for sent in up {
-            server.call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+            server.call(|stack, now| stack.on_packet(now, &sent.bytes, RxOffload::default()));
         }
         let down = server.sent();
         for sent in &down {
-            client.call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+            client.call(|stack, now| stack.on_packet(now, &sent.bytes, RxOffload::default()));
         }
         up = client.sent();
         if up.is_empty() && down.is_empty() {
@@ -99,7 +100,7 @@ fn from_end_to_end() {
     let syn = client.sent_one();
     assert!(syn.flags().contains(Flags::SYN) && !syn.flags().contains(Flags::ACK));
     assert_eq!(syn.payload(), b"hello again");
-    server.call(|stack, now| stack.on_packet(now, Packet::borrowed(&syn.bytes)));
+    server.call(|stack, now| stack.on_packet(now, &syn.bytes, RxOffload::default()));
     // Nothing has come back to the client, and the server has its request and answers it.
     let accepted = server.accept(listener);
     assert_eq!(
@@ -146,7 +147,7 @@ fn negative_responses_pause_fast_open() {
             host.close(id);
         },
         |host, _, syn| {
-            let code = transom_wire::icmp::UnreachableCode::Port;
+            let code = transom_wire::UnreachableCode::Port;
             let message = transom_wire::IcmpMessage::Unreachable { code, quoted: &syn.bytes };
             host.inject(&transom_testkit::packets::icmp(ROUTER, HOST, &message));
         },

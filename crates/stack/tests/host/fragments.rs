@@ -169,7 +169,7 @@ fn a_late_piece_completes_nothing() {
 #[test]
 fn late_pieces_of_errors_are_not_reported() {
     let quoted = stream(1_000);
-    let code = transom_wire::icmp::UnreachableCode::Port;
+    let code = transom_wire::UnreachableCode::Port;
     let error = IcmpMessage::Unreachable { code, quoted: &quoted };
     let echo = IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &quoted };
     let [error4, echo4] = [&error, &echo].map(|message| icmp(PEER, HOST, message));

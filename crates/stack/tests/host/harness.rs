@@ -7,10 +7,9 @@ pub use transom_testkit::{Peer, Sent, bare_options, one, packets, stream, usual_
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::{ConnectionId, ListenerId, Packet, StackConfig};
+use transom_stack::{ConnectionId, ListenerId, StackConfig};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Profile, State};
-use transom_testkit::Unwatched;
 use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, Options, TcpHeader, Timestamps};
 
@@ -35,7 +34,7 @@ pub fn at(ip: impl Into<IpAddr>, port: u16) -> SocketAddr {
 }
 
 /// The host under test.
-pub type Host = transom_testkit::Host<Unwatched>;
+pub type Host = transom_testkit::Host;
 
 /// A host among its neighbours.
 pub trait OnTheWire: Sized {
@@ -66,14 +65,12 @@ impl OnTheWire for Host {
         let mut profile = Profile::classic();
         change(&mut config, &mut profile);
         config.profile = Arc::new(profile);
-        Host::start(config, Unwatched)
+        Host::start(config, ())
     }
 
     fn inject_with(&mut self, packet: &[u8], offload: RxOffload) -> Vec<Sent> {
         self.sent();
-        self.call(|stack, now| {
-            stack.on_packet(now, Packet::borrowed(packet).with_offload(offload))
-        });
+        self.call(|stack, now| stack.on_packet(now, packet, offload));
         self.sent()
     }
 

@@ -5,8 +5,7 @@ use transom_stack::ConnectionId;
 use transom_tcp::time::Duration;
 use transom_tcp::{ConnectionError, IcmpError, Signal, State};
 use transom_testkit::packets::icmp;
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::{Flags, IcmpMessage, IpPacket, Protocol};
+use transom_wire::{Flags, IcmpMessage, IpPacket, Protocol, UnreachableCode};
 
 /// "Unreachable" from a router, about `offending`.
 fn unreachable(offending: &[u8], code: UnreachableCode) -> Vec<u8> {

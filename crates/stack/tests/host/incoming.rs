@@ -5,13 +5,13 @@ use crate::harness::*;
 use crate::seeds::play_all;
 use std::net::SocketAddr;
 use transom_stack::{
-    AdmitError, IncomingId, ListenConfig, ListenerId, Packet, Refusal, StackSignal, Unreachable,
+    AdmitError, IncomingId, ListenConfig, ListenerId, Refusal, StackSignal, Unreachable,
 };
 use transom_tcp::time::Duration;
-use transom_wire::icmp::UnreachableCode;
 use transom_wire::ip::QuotedPacket;
+use transom_wire::offload::RxOffload;
 use transom_wire::tcp::QuotedTcp;
-use transom_wire::{Flags, IcmpMessage, Options, Timestamps};
+use transom_wire::{Flags, IcmpMessage, Options, Timestamps, UnreachableCode};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -415,7 +415,7 @@ fn complete(host: &mut Host, listener: ListenerId, known: &mut Vec<(IncomingId, 
         if syn_ack.flags == Flags::SYN | Flags::ACK {
             let mut peer = Peer { seq: syn_ack.ack - 1, ..Peer::new(to, from) };
             let ack = peer.answer(&syn_ack, usual_options());
-            host.call(|stack, now| stack.on_packet(now, Packet::borrowed(&ack)));
+            host.call(|stack, now| stack.on_packet(now, &ack, RxOffload::default()));
         }
     }
     let mut accepted = 0;

@@ -42,7 +42,7 @@ impl Scene {
 
     /// The records since the last look, of which none was missed.
     fn new_records(&mut self) -> Vec<Record> {
-        let reading = self.host.stack.log().read(self.read);
+        let reading = self.host.stack.log(self.read);
         assert_eq!(reading.missed, 0);
         self.read = reading.next;
         let records: Vec<_> =
@@ -276,7 +276,7 @@ fn arrivals_that_follow_each_other_closely_are_one() {
         scene.host.inject(&packet);
     }
     let arrivals = |host: &mut Host, from| -> Vec<_> {
-        let records = host.stack.log().read(from).records();
+        let records = host.stack.log(from).records();
         let moved = records.filter_map(|bytes| {
             let record = Record::decode(bytes).unwrap().0;
             match record.what {
@@ -342,11 +342,11 @@ fn segments_come_with_comments() {
 fn a_small_ring_keeps_the_latest_and_none_keeps_nothing() {
     let mut scene = Scene::new(4);
     scene.write(8);
-    let reading = scene.host.stack.log().read(0);
+    let reading = scene.host.stack.log(0);
     assert_eq!((reading.records().count(), reading.missed), (4, reading.next - 4));
     let mut scene = Scene::new(0);
     scene.write(8);
-    assert_eq!(scene.host.stack.log().written(), 0);
+    assert_eq!(scene.host.stack.log(0).next, 0);
     // Layers leave nothing behind that somebody would have to fetch.
     let id = scene.id;
     let attached = scene.host.call(|stack, now| {

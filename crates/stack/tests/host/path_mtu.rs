@@ -175,7 +175,7 @@ fn a_full_memory_still_learns_of_the_paths_in_it() {
 /// Whether an IPv4 packet has DF, and its identification.
 fn flag_and_ident(sent: &Sent) -> (bool, u16) {
     let IpPacket::V4(v4) = sent.ip() else { panic!("not IPv4") };
-    (v4.dont_fragment(), v4.id())
+    (v4.header().dont_fragment, v4.header().id)
 }
 
 /// RFC 1191 section 3: where a path carries less than the floor, packets of the floor's size leave without DF, each with an identification of

@@ -28,7 +28,7 @@ fn linux(choice: PathMtuDiscovery) -> (bool, bool) {
 
 fn v4(sent: &Sent) -> (bool, u16) {
     let IpPacket::V4(v4) = sent.ip() else { panic!("not IPv4") };
-    (v4.dont_fragment(), v4.id())
+    (v4.header().dont_fragment, v4.header().id)
 }
 
 fn host(choice: PathMtuDiscovery) -> Host {

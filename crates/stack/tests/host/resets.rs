@@ -1,6 +1,7 @@
 //! Segments for which there is no connection (RFC 9293 section 3.10.7.1, and 3.10.7.2 for a listener).
 
 use crate::harness::*;
+use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, Seq, TcpHeader};
 
 /// What a stray segment is answered with.
@@ -99,7 +100,7 @@ fn answers_are_bounded_before_they_can_leave() {
     let stray = Peer::new(at(PEER, 4000), at(HOST, 81)).segment(Flags::ACK, &[]);
     for _ in 0..2_000 {
         let now = host.now;
-        host.stack.on_packet(now, transom_stack::Packet::borrowed(&stray));
+        host.stack.on_packet(now, &stray, RxOffload::default());
     }
     let dropped = host.counters().replies_dropped;
     assert!(dropped > 0);

@@ -1,10 +1,11 @@
 //! One host as several stacks: packets that arrive at the wrong one.
 
 use crate::harness::*;
-use transom_stack::{Packet, Shard, Stack, StackConfigError};
+use transom_stack::{Shard, Stack, StackConfigError};
 use transom_tcp::State;
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets::{fragment4, too_big};
+use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, Protocol};
 
 fn shard(index: u32, count: u32) -> Host {
@@ -167,11 +168,12 @@ impl World {
             for sent in &to_host {
                 let to = self.random(self.shards.len());
                 self.shards[to]
-                    .call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+                    .call(|stack, now| stack.on_packet(now, &sent.bytes, RxOffload::default()));
             }
             let to_peer = carry(&mut self.shards);
             for sent in &to_peer {
-                self.peer.call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+                self.peer
+                    .call(|stack, now| stack.on_packet(now, &sent.bytes, RxOffload::default()));
             }
             if to_host.is_empty() && to_peer.is_empty() {
                 return;

@@ -15,18 +15,18 @@ fn memory_of_sent_data_serves_another_connection() {
     let data = stream(BLOCK);
     for (peer, id) in &mut ends {
         host.write_all(*id, &data);
-        assert_eq!((host.stack.memory().held, host.stack.spare_memory()), (BLOCK, 0));
+        assert_eq!((host.stack.memory().held, host.stack.memory().spare), (BLOCK, 0));
         let mut sent = host.sent();
         while host.stack.memory().held > 0 {
             assert!(!sent.is_empty());
             peer.receive(&sent);
             sent = host.inject(&peer.segment(Flags::ACK, &[]));
         }
-        assert_eq!(host.stack.spare_memory(), BLOCK);
+        assert_eq!(host.stack.memory().spare, BLOCK);
     }
     // A host in which nothing happens for a while gives it back, though its connections stay.
     host.run_for(Duration::from_secs(3));
-    assert_eq!(host.stack.spare_memory(), 0);
+    assert_eq!(host.stack.memory().spare, 0);
     // And so does one whose connections have gone.
     for (peer, id) in &mut ends {
         host.write_all(*id, &data);
@@ -37,5 +37,5 @@ fn memory_of_sent_data_serves_another_connection() {
     }
     assert_eq!(host.stack.connection_count(), 0);
     host.run_for(Duration::from_secs(3));
-    assert_eq!(host.stack.spare_memory(), 0);
+    assert_eq!(host.stack.memory().spare, 0);
 }

@@ -3,8 +3,7 @@
 use crate::harness::*;
 use transom_tcp::time::Duration;
 use transom_testkit::packets::{ip, udp};
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::{IcmpMessage, Protocol};
+use transom_wire::{IcmpMessage, Protocol, UnreachableCode};
 
 const SCTP: Protocol = Protocol(132);
 

@@ -130,8 +130,8 @@ impl Connection {
         segment_size: Option<u16>,
         ecn: Ecn,
     ) -> Option<PacketBuf> {
-        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
-        let payload = Payload::on_offer(bytes, buffer.capacity());
+        let bytes = buffer.get(range.clone()).unwrap_or_default();
+        let payload = Payload::on_offer(bytes, buffer.len());
         self.on_segment(now, &Segment { header, payload, segment_size, ecn });
         if range.is_empty() {
             return Some(buffer);

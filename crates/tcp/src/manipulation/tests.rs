@@ -109,7 +109,7 @@ proptest! {
         cuts.extend([0, len]);
         cuts.sort_unstable();
         let mut to = vec![0; len];
-        let mut sum = Sum::ZERO;
+        let mut sum = Sum(0);
         for ends in cuts.windows(2) {
             let (from, to) = (&from[ends[0]..ends[1]], &mut to[ends[0]..ends[1]]);
             sum = sum.followed_by(ends[0], pass(&mut *one, to, from).unwrap());

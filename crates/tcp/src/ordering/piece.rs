@@ -60,7 +60,7 @@ impl Piece {
 
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Piece::Kept { buffer, range } => buffer.bytes().get(range.clone()).unwrap_or(&[]),
+            Piece::Kept { buffer, range } => buffer.get(range.clone()).unwrap_or(&[]),
             Piece::Gathered { block, start } => block.get(*start..).unwrap_or(&[]),
         }
     }
@@ -102,7 +102,7 @@ impl Piece {
     /// The memory that it occupies, in bytes.
     pub(super) fn memory(&self) -> usize {
         match self {
-            Piece::Kept { buffer, .. } => buffer.capacity(),
+            Piece::Kept { buffer, .. } => buffer.len(),
             Piece::Gathered { block, .. } => block.capacity(),
         }
     }

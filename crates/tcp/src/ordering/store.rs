@@ -44,7 +44,7 @@ impl Store {
                 }
             }
             Piece::Kept { buffer, .. } => {
-                if buffer.capacity() > 0 && self.spent.len() < MAX_SPENT {
+                if !buffer.is_empty() && self.spent.len() < MAX_SPENT {
                     self.spent.push(buffer);
                 }
             }
@@ -63,6 +63,6 @@ impl Store {
 
     /// Bytes of memory owned.
     pub(super) fn memory(&self) -> usize {
-        self.spare.capacity() + self.spent.iter().map(PacketBuf::capacity).sum::<usize>()
+        self.spare.capacity() + self.spent.iter().map(|buffer| buffer.len()).sum::<usize>()
     }
 }

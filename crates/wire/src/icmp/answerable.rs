@@ -1,19 +1,21 @@
 //! Which packets may be answered with an error.
 
-use super::{ERRONEOUS_FIELD, INCOMPLETE_CHAIN, IcmpMessage, UNRECOGNIZED_OPTION};
+use super::IcmpMessage;
 use crate::ip::{IpPacket, Protocol};
 use crate::{Ipv4Packet, Ipv6Packet};
 use core::net::Ipv4Addr;
 
-/// Whether `packet` may be answered with `error` (RFC 1122 3.2.2; RFC 4443 2.4 (e)). It may not if
-/// it is itself an error or a redirect, or not from one host. Only a few errors are about packets
-/// to many hosts, or about fragments other than the first.
-///
-/// Directed broadcasts are the caller's to know.
-pub fn may_answer_with_error(packet: &IpPacket<'_>, error: &IcmpMessage<'_>) -> bool {
-    match packet {
-        IpPacket::V4(packet) => may_answer_v4(packet),
-        IpPacket::V6(packet) => may_answer_v6(packet, error),
+impl IcmpMessage<'_> {
+    /// Whether this error may answer `packet` (RFC 1122 3.2.2; RFC 4443 2.4 (e)). It may not if that
+    /// is itself an error or a redirect, or not from one host. Only a few errors are about packets
+    /// to many hosts, or about fragments other than the first.
+    ///
+    /// Directed broadcasts are the caller's to know.
+    pub fn may_answer(&self, packet: &IpPacket<'_>) -> bool {
+        match packet {
+            IpPacket::V4(packet) => may_answer_v4(packet),
+            IpPacket::V6(packet) => may_answer_v6(packet, self),
+        }
     }
 }
 
@@ -48,16 +50,16 @@ fn may_answer_v6(packet: &Ipv6Packet<'_>, error: &IcmpMessage<'_>) -> bool {
     const REDIRECT: u8 = 137;
     let about =
         |wanted| matches!(error, IcmpMessage::ParameterProblem { code, .. } if *code == wanted);
-    let also_about_multicast =
-        matches!(error, IcmpMessage::PacketTooBig { .. }) || about(UNRECOGNIZED_OPTION);
+    let also_about_multicast = matches!(error, IcmpMessage::PacketTooBig { .. })
+        || about(IcmpMessage::UNRECOGNIZED_OPTION);
     let source_is_one_node = !(packet.src().is_unspecified() || packet.src().is_multicast());
     let destination_allows = also_about_multicast || !packet.dst().is_multicast();
     let is_later_piece = packet.fragment().is_some_and(|header| header.fragment.offset != 0);
-    let chain_may_hide_it = about(INCOMPLETE_CHAIN) && packet.upper_layer().is_err();
+    let chain_may_hide_it = about(IcmpMessage::INCOMPLETE_CHAIN) && packet.upper_layer().is_err();
     let carries_no_error =
         chain_may_hide_it || !packet.may_be_icmp_error(|kind| kind < 128 || kind == REDIRECT);
     source_is_one_node
         && destination_allows
-        && (!is_later_piece || about(ERRONEOUS_FIELD))
+        && (!is_later_piece || about(IcmpMessage::ERRONEOUS_FIELD))
         && carries_no_error
 }

@@ -28,7 +28,7 @@ fn a_header_is_read() {
     assert_eq!(packet.dst(), Ipv4Addr::new(192, 168, 0, 199));
     assert_eq!(packet.protocol(), Protocol::UDP);
     assert_eq!((packet.ttl(), packet.id(), packet.header_len()), (64, 0, 20));
-    assert!(packet.dont_fragment() && packet.fragment().is_none());
+    assert!(packet.header().dont_fragment && packet.fragment().is_none());
     assert_eq!(packet.payload(), b"8 bytes.");
     assert!(packet.checksum_ok());
     assert_eq!(
@@ -91,7 +91,7 @@ fn fragments_are_told() {
     bytes[6..8].copy_from_slice(&[0x1f, 0xff]);
     let last = Ipv4Packet::parse(&bytes).unwrap();
     assert_eq!(last.fragment(), Some(Fragment { id: 0x1234, offset: 65_528, more: false }));
-    assert!(!last.dont_fragment());
+    assert!(!last.header().dont_fragment);
     // Offsets count in eights; others cannot be written.
     let header = Ipv4Header { fragment_offset: 4, ..last.header() };
     assert_eq!(header.emit(8, &mut [0; 20]), Err(Error::BadLength));

@@ -7,9 +7,8 @@
 //! it.
 
 use super::HEADER_LEN;
-use crate::Error;
-use crate::icmp::{ERRONEOUS_FIELD, UNRECOGNIZED_NEXT_HEADER, UNRECOGNIZED_OPTION};
 use crate::ip::{Fragment, Protocol};
+use crate::{Error, IcmpMessage};
 
 /// How many extension headers are followed.
 pub const MAX_EXTENSION_HEADERS: usize = 8;
@@ -333,7 +332,8 @@ pub(super) fn first_problem<'a>(
 
 /// RFC 8200 4: the header that the byte at this offset announces is not recognized.
 fn unrecognized_header(announced_at: usize) -> Option<ExtensionProblem> {
-    let (code, pointer) = (UNRECOGNIZED_NEXT_HEADER, u32::try_from(announced_at).ok()?);
+    let (code, pointer) =
+        (IcmpMessage::UNRECOGNIZED_NEXT_HEADER, u32::try_from(announced_at).ok()?);
     Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false })
 }
 
@@ -346,7 +346,7 @@ fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
         [_, _, _, 0, ..] => None,
         _ => {
             let pointer = u32::try_from(header.offset + TYPE_OFFSET).ok()?;
-            let code = ERRONEOUS_FIELD;
+            let code = IcmpMessage::ERRONEOUS_FIELD;
             Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false })
         }
     }
@@ -362,7 +362,7 @@ fn option_problem(option: Result<Ipv6Option<'_>, Error>) -> Option<ExtensionProb
     }
     let pointer = u32::try_from(option.offset).ok()?;
     let problem = |unless_multicast| {
-        let code = UNRECOGNIZED_OPTION;
+        let code = IcmpMessage::UNRECOGNIZED_OPTION;
         Some(ExtensionProblem::ParameterProblem { code, pointer, unless_multicast })
     };
     match option.kind >> 6 {

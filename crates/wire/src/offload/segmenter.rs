@@ -16,7 +16,7 @@ use super::{RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffl
 use crate::checksum::{self, Sum};
 use crate::ip::{IpPacket, Protocol};
 use crate::tcp::Flags;
-use crate::{Error, Seq, ipv6, tcp};
+use crate::{Error, Ipv6Header, Seq, tcp};
 
 /// Offsets in the TCP header.
 const SEQ: usize = 4;
@@ -40,13 +40,8 @@ pub struct Segment<'a> {
 
 impl Segment<'_> {
     /// The packet's length in bytes.
-    pub fn len(&self) -> usize {
+    pub fn total_len(&self) -> usize {
         self.payload.iter().fold(self.header_len, |len, slice| len + slice.len())
-    }
-
-    /// Whether the packet has no bytes at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -136,7 +131,7 @@ impl<'a> Segmenter<'a> {
             (None, Some((start, offset))) => {
                 let field = headers.get(start + offset..).and_then(|rest| rest.first_chunk::<2>());
                 let partial = u16::from_be_bytes(*field.ok_or(Error::BadOffload)?);
-                let checksum = Checksum { start, offset, initial: Sum::of_word(partial) };
+                let checksum = Checksum { start, offset, initial: Sum(partial) };
                 Ok(Self::whole(headers, payload, Some(checksum)))
             }
         }
@@ -165,7 +160,7 @@ impl<'a> Segmenter<'a> {
         }
         let Some(offset) = super::checksum_offset(&ip) else { return Ok(as_is) };
         let transport_len = u32::try_from(ip.payload().len()).map_err(|_| Error::TooLong)?;
-        let initial = ip.pseudo_header(transport_len);
+        let initial = checksum::pseudo_header(ip.src(), ip.dst(), ip.protocol(), transport_len);
         let (headers, payload) =
             packet.split_at_checked(start + offset + 2).ok_or(Error::Truncated)?;
         let checksum = Checksum { start, offset, initial };
@@ -204,17 +199,17 @@ impl<'a> Segmenter<'a> {
             return Err(Error::TooLong);
         }
         let addresses = addresses(kind, headers, tcp_at)?;
-        let pseudo_header = Sum::of(addresses) + Sum::of_word(Protocol::TCP.0.into());
+        let pseudo_header = Sum::of(addresses) + Sum(Protocol::TCP.0.into());
         let (ip, tcp) = headers.split_at_checked(tcp_at).ok_or(Error::BadOffload)?;
         let fields = Fields::of(kind, ip, tcp)?;
-        let word = |bytes: &[u8], at: usize| load(bytes, at).map(Sum::of_word);
+        let word = |bytes: &[u8], at: usize| load(bytes, at).map(Sum);
         // Ones-complement: taking a word out is adding its complement.
-        let without = |sum: Sum, word: Sum| sum + Sum::of_word(!word.get());
+        let without = |sum: Sum, word: Sum| sum + Sum(!word.0);
         let ip_sum = match kind {
             SegmentKind::Tcp4 => [TOTAL_LEN, ID, IP_CHECKSUM]
                 .into_iter()
                 .try_fold(Sum::of(ip), |sum, at| Ok::<_, Error>(without(sum, word(ip, at)?)))?,
-            SegmentKind::Tcp6 => Sum::ZERO,
+            SegmentKind::Tcp6 => Sum(0),
         };
         let tcp_sum = [SEQ, SEQ + 2, DATA_OFFSET, tcp::CHECKSUM_OFFSET, URGENT]
             .into_iter()
@@ -323,7 +318,7 @@ impl Cut {
         match self.kind {
             SegmentKind::Tcp4 => self.finish_ipv4(ip, total_len)?,
             SegmentKind::Tcp6 => {
-                checksum::store(ip, 4, total_len.saturating_sub(ipv6::HEADER_LEN as u16))?;
+                checksum::store(ip, 4, total_len.saturating_sub(Ipv6Header::LEN as u16))?;
             }
         }
         self.finish_tcp(tcp, payload, payload_len, is_last)?;
@@ -334,7 +329,7 @@ impl Cut {
 
     fn finish_ipv4(&self, ip: &mut [u8], total_len: u16) -> Result<(), Error> {
         let id = self.fields.id.wrapping_add(self.segments);
-        let sum = self.ip_sum + Sum::of_word(total_len) + Sum::of_word(id);
+        let sum = self.ip_sum + Sum(total_len) + Sum(id);
         checksum::store(ip, TOTAL_LEN, total_len)?;
         checksum::store(ip, ID, id)?;
         checksum::store(ip, IP_CHECKSUM, sum.checksum())

@@ -40,7 +40,7 @@ fn headers(kind: SegmentKind, tcp: &TcpHeader, payload_len: usize) -> (Vec<u8>, 
     let header_len = start + tcp.emit(&mut bytes[start..]).unwrap();
     bytes.truncate(header_len);
     let sum = checksum::pseudo_header(src, dst, Protocol::TCP, tcp_len as u32);
-    checksum::store(&mut bytes, start + tcp::CHECKSUM_OFFSET, sum.get()).unwrap();
+    checksum::store(&mut bytes, start + tcp::CHECKSUM_OFFSET, sum.0).unwrap();
     (bytes, start as u16)
 }
 
@@ -71,8 +71,7 @@ fn packets(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
     while let Some(segment) = segmenter.next_segment(&mut out).unwrap() {
         let mut packet = out[..segment.header_len].to_vec();
         packet.extend(segment.payload.concat());
-        assert_eq!(packet.len(), segment.len());
-        assert_eq!(packet.is_empty(), segment.is_empty());
+        assert_eq!(packet.len(), segment.total_len());
         packets.push(packet);
     }
     assert_eq!(segmenter.next_segment(&mut out), Ok(None));

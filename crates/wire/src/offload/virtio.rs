@@ -16,7 +16,7 @@ use crate::{Error, IpPacket, Protocol};
 pub struct VirtioNetHdr {
     /// [`NEEDS_CSUM`](Self::NEEDS_CSUM), `DATA_VALID`.
     pub flags: u8,
-    /// The kind of super-segment, and [`GSO_ECN`](Self::GSO_ECN).
+    /// The kind of super-segment, and `GSO_ECN`.
     pub gso_type: u8,
     /// The length of the headers in bytes; a hint.
     pub hdr_len: u16,
@@ -38,13 +38,13 @@ impl VirtioNetHdr {
     pub(crate) const DATA_VALID: u8 = 2;
 
     /// Not a super-segment.
-    pub const GSO_NONE: u8 = 0;
+    const GSO_NONE: u8 = 0;
     /// A super-segment of TCP over IPv4.
-    pub const GSO_TCPV4: u8 = 1;
+    const GSO_TCPV4: u8 = 1;
     /// A super-segment of TCP over IPv6.
     const GSO_TCPV6: u8 = 4;
     /// Added to the kind: the TCP header has CWR set, which belongs to the first segment alone.
-    pub const GSO_ECN: u8 = 0x80;
+    const GSO_ECN: u8 = 0x80;
 
     /// The header's bytes.
     #[inline]
@@ -132,32 +132,18 @@ impl VirtioNetHdr {
     /// what its kind of super-segment says, or the kind is not supported.
     #[inline]
     pub fn rx_offload(&self, packet: &[u8]) -> Result<RxOffload, Error> {
-        let checksum = if self.flags & Self::NEEDS_CSUM != 0 {
+        if self.flags & Self::NEEDS_CSUM != 0 {
             check_field(self.csum_start, self.csum_offset, packet.len())?;
-            RxChecksum::Valid
-        } else if self.flags & Self::DATA_VALID != 0 {
-            RxChecksum::Valid
-        } else {
-            RxChecksum::Unverified
-        };
-        let kind = match self.gso_type & !Self::GSO_ECN {
-            Self::GSO_NONE => return Ok(RxOffload { checksum, segmentation: None }),
-            Self::GSO_TCPV4 => SegmentKind::Tcp4,
-            Self::GSO_TCPV6 => SegmentKind::Tcp6,
-            _ => return Err(Error::BadOffload),
-        };
-        let (header_len, payload_len) = super_segment(kind, packet)?;
-        if self.gso_size == 0 {
-            return Err(Error::BadOffload);
         }
+        let claimed = self.claimed_offload(0)?;
+        let Some(claim) = claimed.segmentation else { return Ok(claimed) };
+        let (header_len, payload_len) = super_segment(claim.kind, packet)?;
         let header_len = u16::try_from(header_len).map_err(|_| Error::BadOffload)?;
-        let segmentation = Segmentation { kind, segment_size: self.gso_size, header_len };
-        let is_several = payload_len > usize::from(self.gso_size);
-        Ok(RxOffload { checksum, segmentation: is_several.then_some(segmentation) })
+        let is_several = payload_len > usize::from(claim.segment_size);
+        let segmentation = is_several.then_some(Segmentation { header_len, ..claim });
+        Ok(RxOffload { segmentation, ..claimed })
     }
-}
 
-impl VirtioNetHdr {
     /// The header's claims about a packet whose own headers (`header_len` bytes) the caller has not checked yet. For
     /// callers that compare the packet with what they expect before they believe it.
     ///

@@ -1,15 +1,12 @@
 //! TCP options (RFC 9293 3.2 and the RFCs named at each).
 //!
-//! Two views of the same bytes. [`Options`] is what a TCP acts on: the known options as fields.
-//! [`OptionIter`] yields every option as sent, so that a list can be inspected or written back
-//! unchanged with [`emit_options`]. The rules for input:
+//! [`Options`] is what a TCP acts on: the known options as fields. The rules for input:
 //!
 //! - An option length of 0, 1, or past the end makes everything after it meaningless:
 //!   [`Error::BadOption`] (RFC 9293 3.1, MUST-7 asks only that this does not crash; the stack
 //!   decides between reset and discard).
-//! - A known kind with a length that is wrong for it is ignored, as [`TcpOption::Unknown`] (RFC
-//!   7413 4.1.1 demands this for fast open; for the rest it is the same reading as an unknown kind,
-//!   MUST-6).
+//! - A known kind with a length that is wrong for it is ignored (RFC 7413 4.1.1 demands this for
+//!   fast open; for the rest it is the same reading as an unknown kind, MUST-6).
 //! - If a kind occurs twice the last one counts. No RFC says which; all deployed systems do it so, and
 //!   the two ends of a connection and the devices between them must read a header alike.
 //! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3
@@ -117,32 +114,39 @@ impl Options {
 
     pub(super) fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
         let mut options = Options::only(None);
-        while let Some((option, rest)) = split_option(bytes)? {
-            options.note(&option);
+        while let Some((kind, data, rest)) = split_option(bytes)? {
+            options.note(kind, data);
             bytes = rest;
         }
         Ok(options)
     }
 
-    /// Takes over an option, also in place of one of its kind.
+    /// Takes over an option, also in place of one of its kind. `data` is what lies behind kind and length.
     #[inline(always)]
-    fn note(&mut self, option: &TcpOption<'_>) {
-        match *option {
-            TcpOption::Nop => {}
-            // Of another length than usual, but its whole fields count (RFC 9768 3.2.3).
-            TcpOption::Unknown { kind: kind @ (AccEcn::KIND_0 | AccEcn::KIND_1), data } => {
+    fn note(&mut self, kind: u8, data: &[u8]) {
+        match (kind, data) {
+            (MSS, &[m0, m1]) => self.mss = Some(u16::from_be_bytes([m0, m1])),
+            (WINDOW_SCALE, &[shift]) => self.window_scale = Some(shift),
+            (SACK_PERMITTED, &[]) => self.sack_permitted = true,
+            (SACK, _) => self.sack = SackBlocks::decode(data).unwrap_or(self.sack),
+            (TIMESTAMPS, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
+                let value = u32::from_be_bytes([v0, v1, v2, v3]);
+                let echo = u32::from_be_bytes([e0, e1, e2, e3]);
+                self.timestamps = Some(Timestamps { value, echo });
+            }
+            (USER_TIMEOUT, &[t0, t1]) => {
+                self.user_timeout = Some(UserTimeout::from_field(u16::from_be_bytes([t0, t1])));
+            }
+            (FAST_OPEN, _) => self.fast_open = FastOpen::new(data).or(self.fast_open),
+            (PartialReliability::KIND, _) => {
+                self.partial = PartialReliability::decode(data).or(self.partial);
+            }
+            // Whatever its length, its whole fields count (RFC 9768 3.2.3).
+            (AccEcn::KIND_0 | AccEcn::KIND_1, _) => {
                 self.acc_ecn = Some(AccEcn::decode(kind, data));
             }
-            TcpOption::Unknown { .. } => {}
-            TcpOption::Mss(mss) => self.mss = Some(mss),
-            TcpOption::WindowScale(shift) => self.window_scale = Some(shift),
-            TcpOption::SackPermitted => self.sack_permitted = true,
-            TcpOption::Sack(blocks) => self.sack = blocks,
-            TcpOption::Timestamps(stamps) => self.timestamps = Some(stamps),
-            TcpOption::UserTimeout(timeout) => self.user_timeout = Some(timeout),
-            TcpOption::FastOpen(cookie) => self.fast_open = Some(cookie),
-            TcpOption::Partial(partial) => self.partial = Some(partial),
-            TcpOption::AccEcn(counters) => self.acc_ecn = Some(counters),
+            // [MUST-6] Not an error: whoever does not know the kind skips it.
+            _ => {}
         }
     }
 
@@ -202,7 +206,8 @@ impl Options {
     /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open,
     /// partial reliability, AccECN.
     /// NOPs in front keep each option's value on a four-byte boundary (RFC 7323 appendix A);
-    /// SACK-permitted takes the place of the timestamps' NOPs when both are sent.
+    /// SACK-permitted takes the place of the timestamps' NOPs when both are sent. [MUST-69] So there
+    /// is no end of the list, and nothing behind one.
     ///
     /// # Errors
     /// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` is shorter than
@@ -250,14 +255,19 @@ impl Options {
             out.put_slice(cookie)?;
         }
         if let Some(partial) = self.partial {
-            TcpOption::Partial(partial).write(&mut out)?;
+            out.put(partial.head())?;
+            if let Some(seq) = partial.forward_point() {
+                out.put(seq.get().to_be_bytes())?;
+            }
         }
         if let Some(acc_ecn) = self.acc_ecn {
-            let option_len = 2 + acc_ecn.as_slice().len();
+            let fields = acc_ecn.as_slice();
+            let option_len = 2 + fields.len();
             for _ in option_len..option_len.next_multiple_of(4) {
                 out.put([NOP])?;
             }
-            TcpOption::AccEcn(acc_ecn).write(&mut out)?;
+            out.put([acc_ecn.kind(), option_len as u8])?;
+            out.put_slice(fields)?;
         }
         Ok(len)
     }
@@ -306,201 +316,21 @@ impl fmt::Display for Options {
     }
 }
 
-/// One option as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpOption<'a> {
-    /// No operation: padding between options.
-    Nop,
-    /// Maximum segment size in bytes (kind 2).
-    Mss(u16),
-    /// Window scale shift as sent (kind 3).
-    WindowScale(u8),
-    /// SACK-permitted (kind 4).
-    SackPermitted,
-    /// SACK blocks (kind 5).
-    Sack(SackBlocks),
-    /// Timestamps (kind 8).
-    Timestamps(Timestamps),
-    /// User timeout (kind 28).
-    UserTimeout(UserTimeout),
-    /// Fast open (kind 34).
-    FastOpen(FastOpen),
-    /// Partial reliability (kind 253 with this experiment's identifier).
-    Partial(PartialReliability),
-    /// AccECN0 or AccECN1 (kinds 172 and 174).
-    AccEcn(AccEcn),
-    /// Any other kind, or a known kind with a length that is wrong for it.
-    Unknown {
-        /// The option's kind, neither 0 nor 1.
-        kind: u8,
-        /// The data behind kind and length, at most 38 bytes.
-        data: &'a [u8],
-    },
-}
-
-impl<'a> TcpOption<'a> {
-    #[inline(always)]
-    fn decode(kind: u8, data: &'a [u8]) -> TcpOption<'a> {
-        let known = match (kind, data) {
-            (MSS, &[m0, m1]) => Some(TcpOption::Mss(u16::from_be_bytes([m0, m1]))),
-            (WINDOW_SCALE, &[shift]) => Some(TcpOption::WindowScale(shift)),
-            (SACK_PERMITTED, &[]) => Some(TcpOption::SackPermitted),
-            (SACK, _) => SackBlocks::decode(data).map(TcpOption::Sack),
-            (TIMESTAMPS, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
-                let value = u32::from_be_bytes([v0, v1, v2, v3]);
-                let echo = u32::from_be_bytes([e0, e1, e2, e3]);
-                Some(TcpOption::Timestamps(Timestamps { value, echo }))
-            }
-            (USER_TIMEOUT, &[t0, t1]) => {
-                let field = u16::from_be_bytes([t0, t1]);
-                Some(TcpOption::UserTimeout(UserTimeout::from_field(field)))
-            }
-            (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
-            (PartialReliability::KIND, _) => {
-                PartialReliability::decode(data).map(TcpOption::Partial)
-            }
-            (AccEcn::KIND_0 | AccEcn::KIND_1, _) if matches!(data.len(), 0 | 3 | 6 | 9) => {
-                Some(TcpOption::AccEcn(AccEcn::decode(kind, data)))
-            }
-            _ => None,
-        };
-        // [MUST-6] Not an error: whoever does not know the kind skips it.
-        known.unwrap_or(TcpOption::Unknown { kind, data })
-    }
-
-    /// Writes the option at `out` without any alignment.
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), Error> {
-        match self {
-            TcpOption::Nop => out.put([NOP]),
-            TcpOption::Mss(mss) => {
-                out.put([MSS, 4])?;
-                out.put(mss.to_be_bytes())
-            }
-            TcpOption::WindowScale(shift) => out.put([WINDOW_SCALE, 3, *shift]),
-            TcpOption::SackPermitted => out.put([SACK_PERMITTED, 2]),
-            TcpOption::Sack(blocks) => {
-                out.put([SACK, blocks.option_len()])?;
-                blocks.write(out)
-            }
-            TcpOption::Timestamps(stamps) => {
-                out.put([TIMESTAMPS, 10])?;
-                out.put(stamps.value.to_be_bytes())?;
-                out.put(stamps.echo.to_be_bytes())
-            }
-            TcpOption::UserTimeout(timeout) => {
-                out.put([USER_TIMEOUT, 4])?;
-                out.put(timeout.field().to_be_bytes())
-            }
-            TcpOption::FastOpen(cookie) => {
-                let cookie = cookie.as_slice();
-                out.put([FAST_OPEN, 2 + cookie.len() as u8])?;
-                out.put_slice(cookie)
-            }
-            TcpOption::Partial(partial) => {
-                out.put(partial.head())?;
-                match partial.forward_point() {
-                    Some(seq) => out.put(seq.get().to_be_bytes()),
-                    None => Ok(()),
-                }
-            }
-            TcpOption::AccEcn(acc_ecn) => {
-                let fields = acc_ecn.as_slice();
-                out.put([acc_ecn.kind(), 2 + fields.len() as u8])?;
-                out.put_slice(fields)
-            }
-            // Kinds 0 and 1 have no length byte: written as asked they would read back as something
-            // else.
-            TcpOption::Unknown { kind: END_OF_LIST | NOP, .. } => Err(Error::BadOption),
-            TcpOption::Unknown { kind, data } => {
-                let len = u8::try_from(data.len() + 2).map_err(|_| Error::TooLong)?;
-                out.put([*kind, len])?;
-                out.put_slice(data)
-            }
-        }
-    }
-}
-
-/// Takes the first option off `bytes`: `None` at the end of the list.
+/// Takes the first option off `bytes`: its kind, its data, and what follows it. `None` at the end of the list.
 // [MUST-4] [MUST-5] [MUST-64] Whatever the segment's flags, and wherever in the bytes an option begins.
 #[inline(always)]
-fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
+pub(super) fn split_option(bytes: &[u8]) -> Result<Option<(u8, &[u8], &[u8])>, Error> {
     match *bytes {
         [] | [END_OF_LIST, ..] => Ok(None),
-        [NOP, ref rest @ ..] => Ok(Some((TcpOption::Nop, rest))),
+        [NOP, ref rest @ ..] => Ok(Some((NOP, &[], rest))),
         // [MUST-68] Every other option has a length. [MUST-7] One of 0 or 1 would not cover itself.
         [_] => Err(Error::BadOption),
         [kind, len, ref rest @ ..] => {
             let data_len = usize::from(len).checked_sub(2).ok_or(Error::BadOption)?;
             let (data, rest) = rest.split_at_checked(data_len).ok_or(Error::BadOption)?;
-            Ok(Some((TcpOption::decode(kind, data), rest)))
+            Ok(Some((kind, data, rest)))
         }
     }
-}
-
-/// The options of a header, in the order sent.
-///
-/// The iteration ends at the end of the bytes, at an end-of-list option, or at an option of illegal
-/// length (which [`TcpPacket::parse`](super::TcpPacket::parse) has already excluded for a packet's
-/// own options).
-#[derive(Clone, Debug)]
-pub struct OptionIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> OptionIter<'a> {
-    /// Iterates over options in wire format.
-    #[inline]
-    pub const fn new(bytes: &'a [u8]) -> Self {
-        OptionIter { rest: bytes }
-    }
-}
-
-impl<'a> Iterator for OptionIter<'a> {
-    type Item = TcpOption<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<TcpOption<'a>> {
-        match split_option(self.rest) {
-            Ok(Some((option, rest))) => {
-                self.rest = rest;
-                Some(option)
-            }
-            Ok(None) | Err(_) => {
-                self.rest = &[];
-                None
-            }
-        }
-    }
-}
-
-impl core::iter::FusedIterator for OptionIter<'_> {}
-
-/// Writes options one after the other and pads them with zeros (end of list) to a multiple of four
-/// bytes.
-///
-/// Returns the length with padding. Nothing is added for alignment: a list read by [`OptionIter`]
-/// is written back byte for byte, provided its own padding was zeros.
-///
-/// # Errors
-/// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` has no room for the
-/// options, [`Error::BadOption`] for a [`TcpOption::Unknown`] of kind 0 or 1.
-pub fn emit_options<'a>(
-    out: &mut [u8],
-    options: impl IntoIterator<Item = TcpOption<'a>>,
-) -> Result<usize, Error> {
-    let mut buffer = [0; MAX_OPTIONS_LEN];
-    let mut writer = Writer(&mut buffer);
-    for option in options {
-        option.write(&mut writer).map_err(|error| match error {
-            Error::BufferTooSmall => Error::TooLong,
-            other => other,
-        })?;
-    }
-    // [MUST-69] The rest of the last word stays zero.
-    let len = (MAX_OPTIONS_LEN - writer.0.len()).next_multiple_of(4);
-    let encoded = buffer.get(..len).ok_or(Error::TooLong)?;
-    out.get_mut(..len).ok_or(Error::BufferTooSmall)?.copy_from_slice(encoded);
-    Ok(len)
 }
 
 /// The part of an output buffer that is still to be written.

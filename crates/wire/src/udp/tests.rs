@@ -27,7 +27,7 @@ fn a_datagram_is_read_and_written() {
     assert!(!packet.checksum_ok(V6.0, V6.1));
     let mut out = [b'h', b'i'].repeat(5);
     assert_eq!(header.emit(2, &mut out), Ok(8));
-    checksum::fill(V4.0, V4.1, Protocol::UDP, &mut out, CHECKSUM_OFFSET).unwrap();
+    checksum::fill(V4.0, V4.1, Protocol::UDP, &mut out, UdpHeader::CHECKSUM_OFFSET).unwrap();
     assert_eq!(out, DATAGRAM);
 }
 
@@ -63,7 +63,7 @@ proptest! {
         let mut bytes = vec![0; 8];
         prop_assert_eq!(header.emit(payload.len(), &mut bytes), Ok(8));
         bytes.extend(&payload);
-        checksum::fill(V6.0, V6.1, Protocol::UDP, &mut bytes, CHECKSUM_OFFSET).unwrap();
+        checksum::fill(V6.0, V6.1, Protocol::UDP, &mut bytes, UdpHeader::CHECKSUM_OFFSET).unwrap();
         let packet = UdpPacket::parse(&bytes).unwrap();
         prop_assert_eq!(packet.header, header);
         prop_assert_eq!(packet.payload, &payload[..]);

@@ -8,9 +8,7 @@ use core::str::FromStr;
 
 use transom_base::time::Duration;
 
-use super::super::{
-    AckDelayConfig, ExplicitWindowConfig, FairShareConfig, Rule, TargetWindowConfig,
-};
+use super::super::{Rule, TargetWindowConfig};
 use super::{ControlConfigError, PolicyConfig};
 use crate::parameters::{DURATION, Kind, Parameters, SOME_RATE, SWITCH, Shown, Walk};
 use crate::queue::{Limit, Threshold};
@@ -34,21 +32,21 @@ impl Parameters for PolicyConfig {
                 walk.at("syn-windows", &mut config.syn_windows, SWITCH);
                 walk.at("naive", &mut config.naive, SWITCH);
             }
-            PolicyConfig::ExplicitWindow(config) => {
-                walk.at("queue", &mut config.queue, PACKETS);
-                walk.at("mss", &mut config.mss, SEGMENT);
-                walk.at("interval", &mut config.interval, DURATION);
+            PolicyConfig::ExplicitWindow { queue, mss, interval } => {
+                walk.at("queue", queue, PACKETS);
+                walk.at("mss", mss, SEGMENT);
+                walk.at("interval", interval, DURATION);
             }
-            PolicyConfig::AckDelay(config) => {
-                walk.at("above", &mut config.above, BYTES);
-                walk.at("rate", &mut config.rate, SOME_RATE);
-                walk.at("most", &mut config.most, DURATION);
+            PolicyConfig::AckDelay { above, rate, most } => {
+                walk.at("above", above, BYTES);
+                walk.at("rate", rate, SOME_RATE);
+                walk.at("most", most, DURATION);
             }
-            PolicyConfig::FairShare(config) => {
-                walk.at("queue", &mut config.queue, BYTES);
-                walk.at("rate", &mut config.rate, SOME_RATE);
-                walk.at("rtt", &mut config.rtt, DURATION);
-                walk.at("syn-windows", &mut config.syn_windows, SWITCH);
+            PolicyConfig::FairShare { queue, rate, rtt, syn_windows } => {
+                walk.at("queue", queue, BYTES);
+                walk.at("rate", rate, SOME_RATE);
+                walk.at("rtt", rtt, DURATION);
+                walk.at("syn-windows", syn_windows, SWITCH);
             }
             PolicyConfig::None => {}
         }
@@ -129,28 +127,24 @@ fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static 
             &[("upper", "35 packets"), ("lower", "15 packets")],
         ),
         "explicit-window" => (
-            PolicyConfig::ExplicitWindow(ExplicitWindowConfig {
+            PolicyConfig::ExplicitWindow {
                 queue: 0,
                 mss: 1460,
                 interval: Duration::from_millis(10),
-            }),
+            },
             &[("queue", PACKETS.example)],
         ),
         "ack-delay" => (
-            PolicyConfig::AckDelay(AckDelayConfig {
-                above: 0,
-                rate: None,
-                most: Duration::from_millis(500),
-            }),
+            PolicyConfig::AckDelay { above: 0, rate: None, most: Duration::from_millis(500) },
             &[("above", "20kB")],
         ),
         "fair-share" => (
-            PolicyConfig::FairShare(FairShareConfig {
+            PolicyConfig::FairShare {
+                queue: 0,
                 rate: None,
                 rtt: Duration::from_millis(100),
-                queue: 0,
                 syn_windows: false,
-            }),
+            },
             &[("queue", "20kB")],
         ),
         _ => return None,

@@ -73,10 +73,10 @@ fn a_flow_whose_segments_are_signed_passes() {
             for ack in [101, 5101, 9101] {
                 assert!(path.passes_with(Flags::ACK, (901, ack), 500, signature));
             }
-            let counters = path.control.counters();
+            let counters = path.control.report().counters;
             assert_eq!((counters.covered, counters.acks, counters.opened), (4, 3, 0));
             assert_eq!((counters.unknown, counters.rewritten), (0, 0));
-            assert_eq!(path.control.table().flows, 0, "there is nothing to remember");
+            assert_eq!(path.control.report().table.flows, 0, "there is nothing to remember");
         }
     }
 }
@@ -94,7 +94,7 @@ fn an_edge_that_a_covered_segment_tells_is_kept() {
         assert!(path.passes_with(Flags::ACK, (901, 9101), 500, option), "{option:?}");
         // 9101 + 500 · 128 = 73,101; 50,000 before it are 390.6 units.
         assert_eq!(path.ack(23_101, 500), 391, "{option:?}");
-        let counters = path.control.counters();
+        let counters = path.control.report().counters;
         assert_eq!((counters.covered, counters.rewritten, counters.implausible), (1, 2, 0));
     }
 }
@@ -109,7 +109,7 @@ fn an_unknown_option_counts_when_the_answer_has_it() {
         assert!(path.passes_with(SYN_ACK, (900, 101), 10_000, answer));
         path.forward_with(Flags::ACK, (101, 901), &[]);
         assert_eq!(path.passes_with(Flags::ACK, (901, 9101), 500, &[]), window);
-        assert_eq!(path.control.counters().opened, opened);
+        assert_eq!(path.control.report().counters.opened, opened);
     }
 }
 
@@ -120,7 +120,7 @@ fn policies_without_a_memory_look_as_well() {
     let mut path = Path::new(WindowControl::new(&config, [3; 16]).unwrap());
     assert!(!path.passes_with(Flags::ACK, (901, 101), 65_535, &[]));
     assert!(path.passes_with(Flags::ACK, (901, 101), 65_535, &SIGNATURE));
-    assert_eq!(path.control.counters().covered, 1);
+    assert_eq!(path.control.report().counters.covered, 1);
     // To hold an acknowledgement does not change it.
     let config =
         ControlConfig::new("ack-delay(above=1B, rate=10Mbit/s, most=50ms)".parse().unwrap());

@@ -14,8 +14,7 @@ fn logarithms() {
 
 #[test]
 fn the_window_follows_the_free_space() {
-    let config = ExplicitWindowConfig { queue: 50, mss: 1000, interval: Duration::from_millis(10) };
-    let mut policy = ExplicitWindow::new(config);
+    let mut policy = ExplicitWindow::new(50, 1000, Duration::from_millis(10));
     let mut window = |now, packets| {
         let now = Instant::from_millis(now);
         policy.on_arrival(now, 1500, Length { packets, bytes: 0 });

@@ -136,7 +136,7 @@ fn lanes_are_told_apart() {
     let mut link = link("dualpi2(target=50ms)");
     let before = LinkSample::take(&mut link, at(0));
     for (number, ecn) in [Ecn::Ect0, Ecn::Ect0, Ecn::Ect1, Ecn::Ect0].into_iter().enumerate() {
-        link.send_of(at(0), number as u32, 1250, (ecn, Flow::NONE));
+        link.send_of(at(0), number as u32, 1250, (ecn, Flow::default()));
     }
     let after = LinkSample::take(&mut link, at(10_000));
     let of = |lane| QueueDelay::between(&[before.clone(), after.clone()], lane).unwrap();

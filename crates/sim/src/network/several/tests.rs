@@ -9,6 +9,7 @@ use crate::traffic::{
 };
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
+use transom_router::window::WindowControl;
 use transom_tcp::compose::compose;
 use transom_tcp::time::{Duration, Instant};
 
@@ -176,7 +177,7 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
         for link in (0..*links).map(LinkId) {
             let control = network.window_control(link);
             let control =
-                control.map(|one| (one.counters(), one.table(), one.target(), one.active()));
+                control.map(WindowControl::report);
             seen.push(format!("{:?} {control:?}", network.link_counters(link)));
         }
         for link in (0..*links).map(LinkId) {

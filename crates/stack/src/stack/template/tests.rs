@@ -88,7 +88,7 @@ proptest! {
         prop_assert!(ip.transport_checksum_ok());
         if let IpPacket::V4(v4) = &ip {
             prop_assert!(v4.checksum_ok());
-            prop_assert_eq!((v4.id(), v4.dont_fragment()), (ident, false));
+            prop_assert_eq!((v4.header().id, v4.header().dont_fragment), (ident, false));
         }
     }
 

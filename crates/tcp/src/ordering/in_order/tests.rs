@@ -87,15 +87,15 @@ fn give_buffer(
     packet: PacketBuf,
     start: usize,
 ) -> Option<PacketBuf> {
-    let payload = Payload::on_offer(&packet.bytes()[start..], packet.capacity());
+    let payload = Payload::on_offer(&packet[start..], packet.len());
     buffer.accept(at, payload, 1 << 20);
     buffer.supply(packet, start)
 }
 
 #[test]
 fn well_filled_buffers_are_kept_and_not_copied() {
-    let packet = PacketBuf::copy_of(&[&[0; 40], &stream(0, 960)[..]].concat());
-    let address = packet.bytes()[40..].as_ptr();
+    let packet = PacketBuf::from([&[0; 40], &stream(0, 960)[..]].concat());
+    let address = packet[40..].as_ptr();
     let mut buffer = InOrder::new(p(0));
     assert!(give_buffer(&mut buffer, p(0), packet, 40).is_none());
     assert_eq!(buffer.front().as_ptr(), address);
@@ -103,7 +103,7 @@ fn well_filled_buffers_are_kept_and_not_copied() {
     assert!(buffer.reclaim().is_none(), "not read yet");
     assert_eq!(buffer.read(&mut out), 960);
     assert_eq!(out[..], stream(0, 960));
-    assert_eq!(buffer.reclaim().unwrap().capacity(), 1000);
+    assert_eq!(buffer.reclaim().unwrap().len(), 1000);
 }
 
 #[test]
@@ -112,13 +112,13 @@ fn a_buffer_is_kept_for_the_part_that_is_new() {
     give(&mut buffer, 0, 100);
     // Overlaps what is there at its front, and a piece beyond a gap at its end.
     give(&mut buffer, 3900, 3950);
-    let packet = PacketBuf::copy_of(&[&[9; 40], &stream(50, 4000)[..]].concat());
+    let packet = PacketBuf::from([&[9; 40], &stream(50, 4000)[..]].concat());
     assert!(give_buffer(&mut buffer, p(50), packet, 40).is_none());
     let mut out = [0; 4000];
     assert_eq!(buffer.read(&mut out), 4000);
     assert_eq!(out[..], stream(0, 4000));
     // Nothing new, or nothing wanted: the buffer comes back at once.
-    assert!(give_buffer(&mut buffer, p(0), PacketBuf::copy_of(&stream(0, 500)), 0).is_some());
+    assert!(give_buffer(&mut buffer, p(0), stream(0, 500).into(), 0).is_some());
 }
 
 #[test]
@@ -154,9 +154,9 @@ proptest! {
             let bytes = stream(*from, to);
             let before: u64 = held.len() as u64;
             held.extend(*from..to);
-            let packet = PacketBuf::copy_of(&bytes);
+            let packet = PacketBuf::from(&bytes[..]);
             let payload = if *shared {
-                Payload::on_offer(packet.bytes(), packet.capacity())
+                Payload::on_offer(&packet, packet.len())
             } else {
                 Payload::borrowed(&bytes)
             };

@@ -101,16 +101,16 @@ fn abandoned_data_becomes_a_hole() {
 
 #[test]
 fn a_well_filled_buffer_is_kept_and_comes_back() {
-    let packet = PacketBuf::copy_of(&[&[0; 40], &stream(500, 1460)[..]].concat());
-    let address = packet.bytes()[40..].as_ptr();
+    let packet = PacketBuf::from([&[0; 40], &stream(500, 1460)[..]].concat());
+    let address = packet[40..].as_ptr();
     let mut buffer = Unordered::new(p(0));
-    let payload = Payload::on_offer(&packet.bytes()[40..], packet.capacity());
+    let payload = Payload::on_offer(&packet[40..], packet.len());
     buffer.accept(p(500), payload, 1 << 20);
     assert!(buffer.supply(packet, 40).is_none());
     assert_eq!(buffer.front().as_ptr(), address);
     assert!(buffer.reclaim().is_none(), "not read yet");
     assert_eq!(read(&mut buffer), (500, 960));
-    assert_eq!(buffer.reclaim().unwrap().capacity(), 1000);
+    assert_eq!(buffer.reclaim().unwrap().len(), 1000);
 }
 
 #[test]
@@ -155,9 +155,9 @@ proptest! {
         for (i, (from, len, shared)) in cuts.iter().enumerate() {
             let to = from + len;
             let bytes = stream(*from, to);
-            let packet = PacketBuf::copy_of(&bytes);
+            let packet = PacketBuf::from(&bytes[..]);
             let payload = if *shared {
-                Payload::on_offer(packet.bytes(), packet.capacity())
+                Payload::on_offer(&packet, packet.len())
             } else {
                 Payload::borrowed(&bytes)
             };

@@ -125,7 +125,7 @@ fn an_error_quotes_up_to_576_bytes_in_all() {
     let (src, dst) = (HOST.into(), PEER.into());
     let error = IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted: &offending };
     let mut out = [0; 1500];
-    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(576));
+    assert_eq!(error.emit_packet(src, dst, &mut out), Ok(576));
     let sent = Ipv4Packet::parse(&out).unwrap();
     assert!(sent.checksum_ok());
     assert_eq!((sent.protocol(), sent.payload().len()), (Protocol::ICMP, 556));
@@ -135,9 +135,9 @@ fn an_error_quotes_up_to_576_bytes_in_all() {
     let mut short = packet(PEER, HOST, Protocol::UDP, &[0xab; 10]);
     short.extend([0xee; 10]);
     let error = IcmpMessage::TimeExceeded { code: 0, quoted: &short };
-    assert_eq!(packet_len(src, &error), 58);
-    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(58));
-    assert_eq!(emit_packet(src, dst, &error, &mut out[..57]), Err(Error::BufferTooSmall));
+    assert_eq!(error.packet_len(src), 58);
+    assert_eq!(error.emit_packet(src, dst, &mut out), Ok(58));
+    assert_eq!(error.emit_packet(src, dst, &mut out[..57]), Err(Error::BufferTooSmall));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn an_error_leads_back_to_the_segment() {
 
 fn may_answer(bytes: &[u8]) -> bool {
     let error = IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted: bytes };
-    may_answer_with_error(&IpPacket::parse(bytes).unwrap(), &error)
+    error.may_answer(&IpPacket::parse(bytes).unwrap())
 }
 
 /// [RFC1122-3.2.2-9] [RFC792-1-2] [RFC792-1-3]

@@ -105,7 +105,7 @@ fn an_error_fits_the_minimum_mtu() {
     let (src, dst) = (HOST.into(), PEER.into());
     let error = IcmpMessage::PacketTooBig { mtu: 1280, quoted: &offending };
     let mut out = [0; 1500];
-    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(1280));
+    assert_eq!(error.emit_packet(src, dst, &mut out), Ok(1280));
     let sent = Ipv6Packet::parse(&out).unwrap();
     let message = IcmpMessage::parse(sent.src(), sent.dst(), sent.payload()).unwrap();
     assert_eq!(message.quoted(), Some(&offending[..1232]));
@@ -114,9 +114,9 @@ fn an_error_fits_the_minimum_mtu() {
     let mut short = packet(PEER, HOST, Protocol::TCP, &[0xab; 10]);
     short.extend([0xee; 10]);
     let error = IcmpMessage::TimeExceeded { code: 0, quoted: &short };
-    assert_eq!(packet_len(src, &error), 98);
-    assert_eq!(emit_packet(src, dst, &error, &mut out), Ok(98));
-    assert_eq!(emit_packet(src, dst, &error, &mut out[..97]), Err(Error::BufferTooSmall));
+    assert_eq!(error.packet_len(src), 98);
+    assert_eq!(error.emit_packet(src, dst, &mut out), Ok(98));
+    assert_eq!(error.emit_packet(src, dst, &mut out[..97]), Err(Error::BufferTooSmall));
 }
 
 /// [RFC4443-2.1-1] [RFC4443-2.4-7] [RFC4443-2.4-9]
@@ -126,9 +126,9 @@ fn some_packets_are_never_answered() {
     let too_big = IcmpMessage::PacketTooBig { mtu: 1280, quoted: &[] };
     let option = IcmpMessage::ParameterProblem { code: 2, pointer: 0, quoted: &[] };
     let field = IcmpMessage::ParameterProblem { code: 0, pointer: 0, quoted: &[] };
-    let may = |src, dst, protocol, payload: &[u8], error| {
+    let may = |src, dst, protocol, payload: &[u8], error: IcmpMessage<'_>| {
         let bytes = packet(src, dst, protocol, payload);
-        may_answer_with_error(&IpPacket::parse(&bytes).unwrap(), &error)
+        error.may_answer(&IpPacket::parse(&bytes).unwrap())
     };
     let tcp = Protocol::TCP;
     assert!(may(PEER, HOST, tcp, &[], unreachable));
@@ -171,12 +171,20 @@ fn messages_of_the_other_version_are_refused() {
 #[test]
 fn fragments_of_errors_are_never_answered() {
     let late = IcmpMessage::TimeExceeded { code: 1, quoted: &[] };
-    let field = IcmpMessage::ParameterProblem { code: ERRONEOUS_FIELD, pointer: 4, quoted: &[] };
-    let cut = IcmpMessage::ParameterProblem { code: INCOMPLETE_CHAIN, pointer: 0, quoted: &[] };
-    let may = |next: u8, offset: u8, rest: &[u8], error| {
+    let field = IcmpMessage::ParameterProblem {
+        code: IcmpMessage::ERRONEOUS_FIELD,
+        pointer: 4,
+        quoted: &[],
+    };
+    let cut = IcmpMessage::ParameterProblem {
+        code: IcmpMessage::INCOMPLETE_CHAIN,
+        pointer: 0,
+        quoted: &[],
+    };
+    let may = |next: u8, offset: u8, rest: &[u8], error: IcmpMessage<'_>| {
         let payload = [&[next, 0, 0, offset | 1, 0, 0, 0, 1], rest].concat();
         let bytes = packet(PEER, HOST, Protocol::FRAGMENT, &payload);
-        may_answer_with_error(&IpPacket::parse(&bytes).unwrap(), &error)
+        error.may_answer(&IpPacket::parse(&bytes).unwrap())
     };
     let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     let [echo, unreachable] = [[128, 0, 0, 0], [1, 0, 0, 0]];

@@ -2,6 +2,7 @@
 
 use super::Writer;
 use crate::{Error, Seq};
+use core::ops::Deref;
 
 /// A range of octets that has arrived out of order (RFC 2018 3).
 ///
@@ -51,36 +52,6 @@ impl SackBlocks {
         }
     }
 
-    /// The blocks in order.
-    #[inline]
-    pub fn as_slice(&self) -> &[SackBlock] {
-        match &self.0 {
-            Some(inner) => inner.blocks.get(..usize::from(inner.len)).unwrap_or_default(),
-            None => &[],
-        }
-    }
-
-    /// The blocks in order.
-    #[inline]
-    pub fn iter(&self) -> core::slice::Iter<'_, SackBlock> {
-        self.as_slice().iter()
-    }
-
-    /// The number of blocks.
-    #[inline]
-    pub const fn len(&self) -> usize {
-        match &self.0 {
-            Some(inner) => inner.len as usize,
-            None => 0,
-        }
-    }
-
-    /// Whether there are no blocks.
-    #[inline]
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// The option's length byte.
     pub(super) fn option_len(&self) -> u8 {
         2 + 8 * self.len() as u8
@@ -109,6 +80,18 @@ impl SackBlocks {
             out.put(block.right.get().to_be_bytes())?;
         }
         Ok(())
+    }
+}
+
+impl Deref for SackBlocks {
+    type Target = [SackBlock];
+
+    #[inline]
+    fn deref(&self) -> &[SackBlock] {
+        match &self.0 {
+            Some(inner) => inner.blocks.get(..usize::from(inner.len)).unwrap_or_default(),
+            None => &[],
+        }
     }
 }
 

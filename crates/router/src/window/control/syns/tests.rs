@@ -122,7 +122,7 @@ fn the_window_is_the_wish_within_its_bounds() {
             };
             assert_eq!(window, expected, "{advertised} advertised, {wish} wished, {mss:?}");
             let rewritten = u64::from(expected != advertised);
-            assert_eq!(path.control.counters().rewritten, rewritten);
+            assert_eq!(path.control.report().counters.rewritten, rewritten);
         }
     }
 }
@@ -143,7 +143,7 @@ fn the_edge_is_exact_afterwards() {
         1000,
         "3101 + 1000 is 4101, of which 999 are left: a segment is more"
     );
-    assert_eq!(path.control.counters().implausible, 0);
+    assert_eq!(path.control.report().counters.implausible, 0);
     // A sender that scales: 3000 bytes are 23.4 units of 128.
     let (set, mut path) = wishing(3000);
     (path.sender_scale, path.receiver_scale) = (Some(7), Some(7));
@@ -192,13 +192,13 @@ fn where_there_is_no_memory_syns_stay() {
     assert_eq!(path.call_back(900, 60_000), 60_000);
     path.confirm();
     assert_eq!(path.ack(101, 60_000), 60_000);
-    assert_eq!(path.control.table().open, 8);
+    assert_eq!(path.control.report().table.open, 8);
     // Nor is what an earlier copy has told known to a policy that remembers no flows.
     let set = Set { forgetful: true, ..set };
     let mut path = set.path(&config());
     path.call();
     assert_eq!((path.answer_with(60_000), path.call_back(900, 60_000)), (60_000, 60_000));
-    assert_eq!(path.control.table(), TableStats::default());
+    assert_eq!(path.control.report().table, TableStats::default());
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn only_what_returns_comes_by() {
     // An ACK of the SYN alone may be a challenge ACK. It passes unchanged, and its options are remembered.
     let mut path = set.path(&only);
     assert_eq!(path.answer_with(60_000), 1000);
-    assert_eq!((path.ack(101, 30_000), path.control.table().open), (30_000, 0));
+    assert_eq!((path.ack(101, 30_000), path.control.report().table.open), (30_000, 0));
     assert_eq!((path.ack(102, 60_000), path.ack(30_101, 60_000)), (29_999, 1000));
     // A call of the receiver's is of a flow that will not be known, unless both call at once.
     let mut path = set.path(&only);
@@ -268,10 +268,10 @@ fn syns_are_not_held() {
     let mut path = set.path(&config());
     path.call();
     assert_eq!(path.answer_with(60_000), 1000);
-    assert_eq!(path.control.counters().held, 0);
+    assert_eq!(path.control.report().counters.held, 0);
     path.confirm();
     path.ack(101, 60_000);
-    assert_eq!(path.control.counters().held, 1);
+    assert_eq!(path.control.report().counters.held, 1);
 }
 
 /// A copy of the SYN has gone another way as it was, and the sender sends 10,000 bytes.
@@ -329,7 +329,7 @@ fn syns_are_reported() {
         let expected = SynContext { advertised: 20_000, mss: 536, active: 1, ..context };
         assert_eq!(told.recv().unwrap(), expected);
     }
-    assert_eq!(path.control.active(), 1);
+    assert_eq!(path.control.report().active, 1);
     // Long after, nobody is.
     path.now += Duration::from_secs(5);
     path.answer_with(20_000);

@@ -115,7 +115,7 @@ fn data_in_the_senders_syn() {
     assert_eq!(path.answer_to(101, 900, 60_000), 600);
     path.confirm();
     assert_eq!(path.ack(401, 60_000), 600);
-    assert_eq!(path.control.counters().opened, 1);
+    assert_eq!(path.control.report().counters.opened, 1);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn two_forged_packets_open_no_flow() {
         path.sender.set_port(port);
         forged(&mut path);
     }
-    let (table, counters) = (path.control.table(), path.control.counters());
+    let (table, counters) = (path.control.report().table, path.control.report().counters);
     assert_eq!((table.open, table.refused, counters.opened), (0, 0, 0));
     assert_eq!(counters.unknown, 9999);
     // A flow that comes now finds a place.
@@ -28,7 +28,7 @@ fn two_forged_packets_open_no_flow() {
     path.call();
     path.answer_with(60_000);
     path.confirm();
-    assert_eq!((path.ack(101, 60_000), path.control.table().open), (2000, 1));
+    assert_eq!((path.ack(101, 60_000), path.control.report().table.open), (2000, 1));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn nor_do_they_where_only_what_returns_comes_by() {
         path.answer_with(60_000);
         path.ack(101, 60_000);
     }
-    assert_eq!((path.control.table().open, path.control.counters().opened), (0, 0));
+    assert_eq!((path.control.report().table.open, path.control.report().counters.opened), (0, 0));
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn the_sender_has_to_acknowledge_the_receivers_syn() {
         path.call();
         path.answer_with(60_000);
         path.forward(Flags::ACK, (101, number), &Options::default(), 0);
-        assert_eq!((path.ack(101, 500), path.control.table().open), (500, 0), "{number}");
+        assert_eq!((path.ack(101, 500), path.control.report().table.open), (500, 0), "{number}");
         path.confirm();
-        assert_eq!(path.control.table().open, 1);
+        assert_eq!(path.control.report().table.open, 1);
     }
 }
 
@@ -83,7 +83,7 @@ fn data_that_the_receiver_has_taken_is_a_proof() {
     path.call();
     path.answer_with(60_000);
     // The sender's third packet was lost before it came here, or carried the data.
-    assert_eq!((path.ack(102, 60_000), path.control.table().open), (2000, 1));
+    assert_eq!((path.ack(102, 60_000), path.control.report().table.open), (2000, 1));
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn data_in_a_syn_is_none() {
         }
         path.answer_to(if shown == 2 { 151 } else { 101 }, 900, 60_000);
         assert_eq!((path.ack(151, 500), path.ack(151, 600)), (500, 600), "{shown}");
-        assert_eq!(path.control.table().open, 0, "{shown}");
+        assert_eq!(path.control.report().table.open, 0, "{shown}");
         path.confirm();
-        assert_eq!((path.ack(151, 60_000), path.control.table().open), (2000, 1), "{shown}");
+        assert_eq!((path.ack(151, 60_000), path.control.report().table.open), (2000, 1), "{shown}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_host_that_did_not_call_and_says_so_opens_nothing() {
         path.call();
         path.answer_with(60_000);
         path.forward(flags, (101, 901), &Options::default(), 0);
-        assert_eq!(path.control.table().open, 0);
+        assert_eq!(path.control.report().table.open, 0);
     }
 }
 
@@ -122,10 +122,10 @@ fn a_flow_that_begins_with_its_end_makes_room() {
     path.call();
     path.answer_with(60_000);
     path.forward(Flags::FIN | Flags::ACK, (101, 901), &Options::default(), 0);
-    assert_eq!(path.control.table().open, 1);
+    assert_eq!(path.control.report().table.open, 1);
     let options = path.options(None);
     path.forward(Flags::SYN, (200, 0), &options, 0);
-    assert_eq!(path.control.table().open, 0, "it was at its end");
+    assert_eq!(path.control.report().table.open, 0, "it was at its end");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn the_senders_answer_when_both_call_is_a_proof() {
     // Of another handshake, or with a number that is a guess.
     path.forward(SYN_ACK, (99, 901), &options, 0);
     path.forward(SYN_ACK, (100, 902), &options, 0);
-    assert_eq!((path.ack(101, 500), path.control.table().open), (500, 0));
+    assert_eq!((path.ack(101, 500), path.control.report().table.open), (500, 0));
     path.answer_back();
     set.to(1000);
     assert_eq!((path.ack(101, 60_000), path.ack(3101, 60_000)), (3000, 1000));
