@@ -1,7 +1,7 @@
 //! `bind`, `listen`, `accept`, `connect`, and the addresses of a socket.
 
 use crate::address::Family;
-use crate::drive::{Awaited, Drive, Port, Sockets, Waited};
+use crate::drive::{Awaited, Drive, Port, Sockets, Waited, Waiting};
 use crate::errno::{Errno, Result};
 use crate::socket::{Role, Socket, Stream};
 use libc::{
@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};
 use transom_stack::{ConnectionId, ListenConfig};
-use transom_tcp::time::Duration;
 use transom_tcp::{Profile, State};
 
 /// The longest accept queue (Linux' `somaxconn`).
@@ -231,12 +230,12 @@ impl Sockets<'_> {
         Ok(())
     }
 
-    /// The state of a connection that is being opened.
-    pub(crate) fn opening(&self, fd: i32) -> Result<Opening> {
+    /// How a call waits for a connection that is being opened.
+    pub(crate) fn opening(&self, fd: i32) -> Result<Waiting> {
         let socket = self.table.get(fd)?;
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);
         let Role::Stream(Stream { id, .. }) = socket.role else { return Err(Errno(ECONNABORTED)) };
-        Ok(Opening { id, nonblocking, timeout })
+        Ok(Waiting { awaited: Awaited::Writable(id), nonblocking, timeout })
     }
 
     /// How an attempt to connect came out, if it has.
@@ -287,14 +286,6 @@ impl Sockets<'_> {
     }
 }
 
-/// A connection that is being opened, and how long the socket waits for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    pub(crate) id: ConnectionId,
-    pub(crate) nonblocking: bool,
-    pub(crate) timeout: Option<Duration>,
-}
-
 pub(crate) fn bind(driver: &mut impl Drive, fd: i32, address: SocketAddr) -> Result<()> {
     let bound = driver.with(|sockets| sockets.before_bind(fd, address))?;
     let port = driver.reserve(&bound)?;
@@ -314,17 +305,17 @@ pub(crate) fn accept(driver: &mut impl Drive, fd: i32, flags: i32) -> Result<(i3
         let socket = sockets.table.get(fd)?;
         match socket.role {
             Role::Listener { id, .. } => {
-                Ok((id, socket.nonblocking, socket.options.receive_timeout))
+                let (nonblocking, timeout) = (socket.nonblocking, socket.options.receive_timeout);
+                Ok((id, Waiting { awaited: Awaited::Acceptable(id), nonblocking, timeout }))
             }
             Role::Fresh | Role::Stream(_) => Err(Errno(EINVAL)),
         }
     };
-    let (id, nonblocking, timeout) = driver.with(|sockets| listener(sockets))?;
+    let (id, waiting) = driver.with(|sockets| listener(sockets))?;
     if flags & !(SOCK_NONBLOCK | SOCK_CLOEXEC) != 0 {
         return Err(Errno(EINVAL));
     }
-    let awaited = Awaited::Acceptable(id);
-    let waited = driver.wait_unless(nonblocking, awaited, timeout, |sockets| {
+    let waited = waiting.until(driver, |sockets| {
         if let Err(error) = listener(sockets) {
             // Another thread has shut it down.
             return Some(Err(error));
@@ -363,9 +354,8 @@ pub(crate) fn connect(driver: &mut impl Drive, fd: i32, remote: SocketAddr) -> R
         }
     }
     let begun = if fresh { EINPROGRESS } else { EALREADY };
-    let Opening { id, nonblocking, timeout } = driver.with(|sockets| sockets.opening(fd))?;
-    let awaited = Awaited::Writable(id);
-    match driver.wait_unless(nonblocking, awaited, timeout, |sockets| sockets.connected(fd)) {
+    let waiting = driver.with(|sockets| sockets.opening(fd))?;
+    match waiting.until(driver, |sockets| sockets.connected(fd)) {
         Waited::Done(outcome) => outcome,
         Waited::TimedOut => Err(Errno(begun)),
         Waited::Interrupted => Err(Errno(EINTR)),
