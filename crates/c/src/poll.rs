@@ -4,22 +4,21 @@
 //! for the other descriptors and for an eventfd. The stacks signal that eventfd.
 
 use crate::entry::Entry;
-use crate::error::errno_of;
 use crate::registry;
 use crate::stack::OpenStack;
 use crate::watch::Poller;
-use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL};
+use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL, pollfd};
 use rustix::event::Timespec;
 use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transom_device::EventFd;
-use transom_sockets::{Errno, PollFd, Result};
+use transom_sockets::{Errno, Result};
 
 /// Calls the kernel's `ppoll` with descriptors and a timeout; `None` waits for ever.
 pub(crate) type PollKernel<'a> =
-    &'a mut dyn FnMut(&mut [PollFd], Option<Timespec>) -> Result<usize>;
+    &'a mut dyn FnMut(&mut [pollfd], Option<Timespec>) -> Result<usize>;
 
 /// The descriptors of one call: the indices in the caller's list of this library's sockets, and of all others.
 struct PolledSockets {
@@ -28,7 +27,7 @@ struct PolledSockets {
 }
 
 impl PolledSockets {
-    fn of(fds: &[PollFd]) -> Self {
+    fn of(fds: &[pollfd]) -> Self {
         let mut sockets = PolledSockets { own: Vec::new(), kernel_indices: Vec::new() };
         for (index, pollfd) in fds.iter().enumerate() {
             match registry::entry(pollfd.fd) {
@@ -52,7 +51,7 @@ impl PolledSockets {
     }
 
     /// Fills in the events of this library's sockets, and counts the sockets with any. With `read_devices` the devices are read first.
-    fn fill_own(&self, fds: &mut [PollFd], read_devices: bool) -> usize {
+    fn fill_own(&self, fds: &mut [pollfd], read_devices: bool) -> usize {
         for (stack, _) in self.stacks() {
             let mut fill = |host: &mut _, now| {
                 let mut any = false;
@@ -82,16 +81,16 @@ impl PolledSockets {
     /// Asks the kernel about the other descriptors and `event_fd`. Also returns whether `event_fd` was signalled.
     fn ask_kernel(
         &self,
-        fds: &mut [PollFd],
+        fds: &mut [pollfd],
         event_fd: Option<&EventFd>,
         timeout: Option<Timespec>,
         kernel: PollKernel<'_>,
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
-        let mut asked: Vec<PollFd> =
+        let mut asked: Vec<pollfd> =
             self.kernel_indices.iter().filter_map(|&index| fds.get(index).copied()).collect();
         let event_fd = event_fd.map(|event_fd| event_fd.as_fd().as_raw_fd());
-        asked.extend(event_fd.map(|fd| PollFd { fd, events: 1, revents: 0 }));
+        asked.extend(event_fd.map(|fd| pollfd { fd, events: 1, revents: 0 }));
         kernel(&mut asked, timeout)?;
         let signalled =
             event_fd.is_some() && asked.pop().is_some_and(|event_fd| event_fd.revents != 0);
@@ -104,7 +103,7 @@ impl PolledSockets {
 
 /// `poll(2)`: fills in `revents` and gives how many have any. No `timeout` means to wait for ever.
 pub(crate) fn poll(
-    fds: &mut [PollFd],
+    fds: &mut [pollfd],
     timeout: Option<Duration>,
     kernel: PollKernel<'_>,
 ) -> Result<usize> {
@@ -118,7 +117,7 @@ pub(crate) fn poll(
         return Ok(ready + sockets.ask_kernel(fds, None, no_wait, kernel)?.0);
     }
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let event_fd = Arc::new(EventFd::new().map_err(|error| errno_of(&error))?);
+    let event_fd = Arc::new(EventFd::new()?);
     let stacks = sockets.stacks();
     let pollers: Vec<_> = stacks
         .into_iter()

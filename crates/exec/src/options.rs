@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
 use transom_net::{ConnectionState, Profile, SocketOption, SocketOptions, TcpStream};
-use transom_sockets::info::TcpInfo;
+use transom_sockets::TcpInfo;
 use transom_sockets::options::{in_room, meanings, name_of, nearest, show_name};
 
 use crate::calls::{Arguments, Outcome, Refusal, Target};
@@ -228,7 +228,7 @@ fn value_of(target: &Target, info: &ConnectionState, name: c_int) -> Result<Vec<
     match name {
         libc::TCP_INFO => {
             let state = state_of(target)?;
-            Ok(TcpInfo { tcpi_state: state, ..TcpInfo::of(info) }.bytes())
+            Ok(TcpInfo { tcpi_state: state, ..info.into() }.into())
         }
         libc::TCP_CONGESTION => Ok(show_name(&info.congestion)),
         libc::TCP_MAXSEG => {

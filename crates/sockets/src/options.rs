@@ -310,15 +310,11 @@ impl Sockets<'_> {
     }
 
     pub(crate) fn tcp_info(&self, fd: i32) -> Result<TcpInfo> {
-        Ok(match self.table.get(fd)?.role {
-            Role::Fresh => TcpInfo::closed(),
-            Role::Listener { id, backlog } => {
-                TcpInfo::listening(self.stack.acceptable(id), backlog - 1)
-            }
-            Role::Stream(stream) => match self.connection(&stream) {
-                Some(connection) => TcpInfo::of(&connection.info(self.now())),
-                None => TcpInfo::closed(),
-            },
-        })
+        let socket = self.table.get(fd)?;
+        if let Role::Listener { id, backlog } = socket.role {
+            return Ok(TcpInfo::listening(self.stack.acceptable(id), backlog - 1));
+        }
+        let connection = self.connection_of(socket);
+        Ok(connection.map_or(TcpInfo::closed(), |connection| (&connection.info(self.now())).into()))
     }
 }

@@ -39,7 +39,7 @@ impl How {
 }
 
 /// Bytes to send that lie in several places.
-pub type Pieces<'a> = &'a [&'a [u8]];
+pub(crate) type Pieces<'a> = &'a [&'a [u8]];
 
 /// The piece that comes after the first `done` bytes, what is left of it, and whether it is the last.
 fn piece_after<'a>(pieces: Pieces<'a>, mut done: usize) -> (&'a [u8], bool) {

@@ -186,7 +186,7 @@ options! {
         }),
         effect: Profile(|o| meant(Setting::FinWait2(o.fin_wait_2)));
     /// Get: `struct ts_tcp_info`.
-    IPPROTO_TCP TCP_INFO: ReadOnly, shown: Some(|s, fd| Ok(s.tcp_info(fd)?.bytes()));
+    IPPROTO_TCP TCP_INFO: ReadOnly, shown: Some(|s, fd| Ok(s.tcp_info(fd)?.into()));
     /// Acknowledge the next arrivals at once, and what waits to be acknowledged; 0: wait for data to go with. It does not last: the
     /// acknowledgement policy goes on from there. An even number acknowledges what waits alone.
     IPPROTO_TCP TCP_QUICKACK: Own(|o, value| set(&mut o.quick_ack, int_of(value))),
