@@ -13,6 +13,7 @@ use transom_device::cookie_of;
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
 use transom_device::private::{Caller, Family, may_bind_low_ports};
 use transom_net::Profile;
+use transom_sockets::Errno;
 use transom_stack::mapped::canonical;
 
 use crate::ledger::Ledger;
@@ -40,21 +41,11 @@ pub(crate) type Outcome = Result<i64, Refusal>;
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
-        Refusal::Error(errno_of(&error))
-    }
-}
-
-/// The number of an error, also where only its kind is known.
-fn errno_of(error: &io::Error) -> c_int {
-    if let Some(number) = error.raw_os_error() {
-        return number;
-    }
-    match error.kind() {
-        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
-        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
-        io::ErrorKind::InvalidInput => libc::EINVAL,
-        io::ErrorKind::PermissionDenied => libc::EACCES,
-        _ => libc::EIO,
+        Refusal::Error(match (error.raw_os_error(), error.kind()) {
+            // A port that this user may not have: bind(2).
+            (None, io::ErrorKind::PermissionDenied) => libc::EACCES,
+            _ => Errno::from(error).0,
+        })
     }
 }
 
