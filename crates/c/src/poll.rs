@@ -8,7 +8,6 @@ use crate::registry;
 use crate::stack::OpenStack;
 use crate::watch::Poller;
 use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL, pollfd};
-use rustix::event::Timespec;
 use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use transom_sockets::{Errno, Result};
 
 /// Calls the kernel's `ppoll` with descriptors and a timeout; `None` waits for ever.
 pub(crate) type PollKernel<'a> =
-    &'a mut dyn FnMut(&mut [pollfd], Option<Timespec>) -> Result<usize>;
+    &'a mut dyn FnMut(&mut [pollfd], Option<Duration>) -> Result<usize>;
 
 /// The descriptors of one call: the indices in the caller's list of this library's sockets, and of all others.
 struct PolledSockets {
@@ -83,7 +82,7 @@ impl PolledSockets {
         &self,
         fds: &mut [pollfd],
         event_fd: Option<&EventFd>,
-        timeout: Option<Timespec>,
+        timeout: Option<Duration>,
         kernel: PollKernel<'_>,
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
@@ -108,9 +107,9 @@ pub(crate) fn poll(
     kernel: PollKernel<'_>,
 ) -> Result<usize> {
     let sockets = PolledSockets::of(fds);
-    let no_wait = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+    let no_wait = Some(Duration::ZERO);
     if sockets.own.is_empty() {
-        return Ok(sockets.ask_kernel(fds, None, timeout.map(timespec), kernel)?.0);
+        return Ok(sockets.ask_kernel(fds, None, timeout, kernel)?.0);
     }
     let mut ready = sockets.fill_own(fds, true);
     if ready > 0 || timeout == Some(Duration::ZERO) {
@@ -129,7 +128,7 @@ pub(crate) fn poll(
         let left = match (ready, deadline) {
             (1.., _) => no_wait,
             (0, None) => None,
-            (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
+            (0, Some(at)) => Some(at.saturating_duration_since(Instant::now())),
         };
         let waits = ready == 0;
         match sockets.ask_kernel(fds, waits.then_some(&*event_fd), left, kernel) {
@@ -151,11 +150,4 @@ pub(crate) fn poll(
     };
     pollers.iter().for_each(|(stack, poller)| stack.remove_poller(poller));
     outcome
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }

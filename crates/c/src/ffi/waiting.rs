@@ -7,7 +7,6 @@ use libc::{
     EBADF, EFAULT, EINVAL, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, epoll_event,
     fd_set, nfds_t, pollfd, sigset_t, timespec, timeval,
 };
-use rustix::event::Timespec;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 use transom_sockets::{Errno, Result};
@@ -16,8 +15,11 @@ use transom_sockets::{Errno, Result};
 const MAX_READY: usize = 1 << 20;
 
 /// Asks the kernel, with these signals blocked meanwhile.
-fn ppoll(fds: &mut [pollfd], timeout: Option<Timespec>, signals: *const sigset_t) -> Result<usize> {
-    let timeout = timeout.map(|span| timespec { tv_sec: span.tv_sec, tv_nsec: span.tv_nsec as _ });
+fn ppoll(fds: &mut [pollfd], timeout: Option<Duration>, signals: *const sigset_t) -> Result<usize> {
+    let timeout = timeout.map(|span| timespec {
+        tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: span.subsec_nanos().into(),
+    });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let len = fds.len() as nfds_t;
     // SAFETY: the structures are as many as `len` says; the timeout lives until the call returns; the set is null or one
