@@ -133,8 +133,8 @@ pub(crate) struct Supervisor {
     returned: Returned,
 }
 
-/// Answers the calls of programs under `notifier`, whose sockets are in `inner`, and carries their data, until the last of them has gone and their connections are closed. The call in hand is
-/// noted in `ledger`, for a [`guard`](crate::guard).
+/// Answers the calls of programs under `notifier`, whose sockets are in `inner`, and carries their data, until the last of them has gone and their connections
+/// are closed. The call in hand is noted in `ledger`, for a [`guard`](crate::guard).
 ///
 /// # Errors
 /// The kernel's, for what the loop itself needs. An error of one socket goes to its program.

@@ -64,7 +64,7 @@ impl Sockets<'_> {
     }
 
     /// Whether `bind` is possible for this socket and address, as far as others do not matter; and what it would mean.
-    fn before_bind(&self, fd: i32, address: SocketAddr) -> Result<Bound> {
+    pub(crate) fn before_bind(&self, fd: i32, address: SocketAddr) -> Result<Bound> {
         let socket = self.table.get(fd)?;
         if socket.family != Family::of(address.ip()) {
             return Err(Errno(EAFNOSUPPORT));
@@ -81,7 +81,7 @@ impl Sockets<'_> {
         Ok(socket.bound_to(address))
     }
 
-    fn bind(&mut self, fd: i32, address: SocketAddr, port: Option<Port>) -> Result<()> {
+    pub(crate) fn bind(&mut self, fd: i32, address: SocketAddr, port: Option<Port>) -> Result<()> {
         // Another thread may have been here since.
         self.before_bind(fd, address)?;
         let address = match &port {
@@ -114,14 +114,14 @@ impl Sockets<'_> {
     }
 
     /// The address that a socket gets by listening, if it is not bound yet.
-    fn before_listen(&self, fd: i32) -> Result<Option<Bound>> {
+    pub(crate) fn before_listen(&self, fd: i32) -> Result<Option<Bound>> {
         let socket = self.table.get(fd)?;
         let any = SocketAddr::new(socket.family.unspecified(), 0);
         let binds = matches!(socket.role, Role::Fresh) && socket.bound.is_none();
         Ok(binds.then(|| socket.bound_to(any)))
     }
 
-    fn listen(&mut self, fd: i32, backlog: i32, port: Option<Port>) -> Result<()> {
+    pub(crate) fn listen(&mut self, fd: i32, backlog: i32, port: Option<Port>) -> Result<()> {
         let backlog = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
         let backlog = backlog as usize + 1;
         let socket = self.table.get(fd)?;
@@ -284,20 +284,6 @@ impl Sockets<'_> {
             }
         }
     }
-}
-
-pub(crate) fn bind(driver: &mut impl Drive, fd: i32, address: SocketAddr) -> Result<()> {
-    let bound = driver.with(|sockets| sockets.before_bind(fd, address))?;
-    let port = driver.reserve(&bound)?;
-    driver.with(|sockets| sockets.bind(fd, address, port))
-}
-
-pub(crate) fn listen(driver: &mut impl Drive, fd: i32, backlog: i32) -> Result<()> {
-    let port = match driver.with(|sockets| sockets.before_listen(fd))? {
-        Some(bound) => driver.reserve(&bound)?,
-        None => None,
-    };
-    driver.with(|sockets| sockets.listen(fd, backlog, port))
 }
 
 pub(crate) fn accept(driver: &mut impl Drive, fd: i32, flags: i32) -> Result<(i32, SocketAddr)> {
