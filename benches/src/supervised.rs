@@ -118,7 +118,6 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
     let nobody = || Err("nobody lends a network".into());
     let inner = Inner::open(&[own], &destinations, ("/proc/self/exe", ""), nobody)?;
     let setup = Setup {
-        inner,
         stack: Some(stack),
         addresses: vec![OTHER.into()],
         profile: Profile::default(),
@@ -128,7 +127,7 @@ pub(crate) fn run_supervisor(words: &str) -> anyhow::Result<()> {
         opened: None,
         unanswered: None,
     };
-    supervise(notifier, Ledger::new()?, setup)?;
+    supervise(notifier, Ledger::new()?, inner, setup)?;
     let status = child.wait()?;
     anyhow::ensure!(status.success(), "the program failed: {status}");
     Ok(())

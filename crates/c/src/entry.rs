@@ -128,6 +128,16 @@ impl Entry {
         DrivenStack(&self.stack)
     }
 
+    /// Makes a call on the socket by its number in the stack. Then notifies the waiters of its new readiness.
+    pub(crate) fn call<T>(
+        &self,
+        call: impl FnOnce(&mut DrivenStack<'_>, i32) -> Result<T>,
+    ) -> Result<T> {
+        let result = call(&mut self.driven(), self.key);
+        self.stack.notify_change(self.key);
+        result
+    }
+
     /// Closes the socket, with the time that it may take, for the last who has it.
     pub(crate) fn close(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::Relaxed) || !self.is_ours() {

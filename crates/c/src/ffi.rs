@@ -20,7 +20,6 @@ use crate::entry::Entry;
 use crate::error::set_message;
 use crate::registry;
 use libc::{EBADF, EIO};
-use std::any::Any;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,19 +35,12 @@ fn errno() -> Errno {
     Errno(unsafe { *libc::__errno_location() })
 }
 
-/// The message of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
-}
-
 /// Makes a call, and turns its result into C's: the value, or -1 with `errno` set. A call that succeeds leaves `errno` alone.
 fn c_result<T: From<i8>>(call: impl FnOnce() -> Result<T>) -> T {
     let before = errno();
     // State after a panic is as consistent as after an error: locks are released, and sockets are numbers.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        set_message(panic_text(&*panic));
+        set_message(memory::panic_text(&*panic));
         Err(Errno(EIO))
     });
     set_errno(result.as_ref().err().copied().unwrap_or(before));
@@ -75,9 +67,14 @@ fn socket(fd: c_int) -> Result<Option<Arc<Entry>>> {
     }
 }
 
-/// Makes a call on a socket of this library. Then notifies the waiters of its new readiness.
-fn call_and_notify<T>(entry: &Entry, call: impl FnOnce(&Entry) -> Result<T>) -> Result<T> {
-    let result = call(entry);
-    entry.stack.notify_change(entry.key);
-    result
+/// Makes a call on a socket of this library. Of any other descriptor, the C library's call of the same name is made.
+fn on_socket<T: From<i8> + PartialEq>(
+    fd: c_int,
+    system: impl FnOnce() -> T,
+    call: impl FnOnce(&Entry) -> Result<T>,
+) -> T {
+    c_result(|| match socket(fd)? {
+        Some(entry) => call(&entry),
+        None => libc_result(system()),
+    })
 }

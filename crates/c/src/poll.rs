@@ -4,22 +4,20 @@
 //! for the other descriptors and for an eventfd. The stacks signal that eventfd.
 
 use crate::entry::Entry;
-use crate::error::errno_of;
 use crate::registry;
 use crate::stack::OpenStack;
 use crate::watch::Poller;
-use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL};
-use rustix::event::Timespec;
+use libc::{EINTR, POLLERR, POLLHUP, POLLNVAL, pollfd};
 use rustix::fd::AsFd;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transom_device::EventFd;
-use transom_sockets::{Errno, PollFd, Result};
+use transom_sockets::{Errno, Result};
 
 /// Calls the kernel's `ppoll` with descriptors and a timeout; `None` waits for ever.
 pub(crate) type PollKernel<'a> =
-    &'a mut dyn FnMut(&mut [PollFd], Option<Timespec>) -> Result<usize>;
+    &'a mut dyn FnMut(&mut [pollfd], Option<Duration>) -> Result<usize>;
 
 /// The descriptors of one call: the indices in the caller's list of this library's sockets, and of all others.
 struct PolledSockets {
@@ -28,7 +26,7 @@ struct PolledSockets {
 }
 
 impl PolledSockets {
-    fn of(fds: &[PollFd]) -> Self {
+    fn of(fds: &[pollfd]) -> Self {
         let mut sockets = PolledSockets { own: Vec::new(), kernel_indices: Vec::new() };
         for (index, pollfd) in fds.iter().enumerate() {
             match registry::entry(pollfd.fd) {
@@ -52,7 +50,7 @@ impl PolledSockets {
     }
 
     /// Fills in the events of this library's sockets, and counts the sockets with any. With `read_devices` the devices are read first.
-    fn fill_own(&self, fds: &mut [PollFd], read_devices: bool) -> usize {
+    fn fill_own(&self, fds: &mut [pollfd], read_devices: bool) -> usize {
         for (stack, _) in self.stacks() {
             let mut fill = |host: &mut _, now| {
                 let mut any = false;
@@ -82,16 +80,16 @@ impl PolledSockets {
     /// Asks the kernel about the other descriptors and `event_fd`. Also returns whether `event_fd` was signalled.
     fn ask_kernel(
         &self,
-        fds: &mut [PollFd],
+        fds: &mut [pollfd],
         event_fd: Option<&EventFd>,
-        timeout: Option<Timespec>,
+        timeout: Option<Duration>,
         kernel: PollKernel<'_>,
     ) -> Result<(usize, bool)> {
         use rustix::fd::AsRawFd;
-        let mut asked: Vec<PollFd> =
+        let mut asked: Vec<pollfd> =
             self.kernel_indices.iter().filter_map(|&index| fds.get(index).copied()).collect();
         let event_fd = event_fd.map(|event_fd| event_fd.as_fd().as_raw_fd());
-        asked.extend(event_fd.map(|fd| PollFd { fd, events: 1, revents: 0 }));
+        asked.extend(event_fd.map(|fd| pollfd { fd, events: 1, revents: 0 }));
         kernel(&mut asked, timeout)?;
         let signalled =
             event_fd.is_some() && asked.pop().is_some_and(|event_fd| event_fd.revents != 0);
@@ -104,21 +102,21 @@ impl PolledSockets {
 
 /// `poll(2)`: fills in `revents` and gives how many have any. No `timeout` means to wait for ever.
 pub(crate) fn poll(
-    fds: &mut [PollFd],
+    fds: &mut [pollfd],
     timeout: Option<Duration>,
     kernel: PollKernel<'_>,
 ) -> Result<usize> {
     let sockets = PolledSockets::of(fds);
-    let no_wait = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+    let no_wait = Some(Duration::ZERO);
     if sockets.own.is_empty() {
-        return Ok(sockets.ask_kernel(fds, None, timeout.map(timespec), kernel)?.0);
+        return Ok(sockets.ask_kernel(fds, None, timeout, kernel)?.0);
     }
     let mut ready = sockets.fill_own(fds, true);
     if ready > 0 || timeout == Some(Duration::ZERO) {
         return Ok(ready + sockets.ask_kernel(fds, None, no_wait, kernel)?.0);
     }
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let event_fd = Arc::new(EventFd::new().map_err(|error| errno_of(&error))?);
+    let event_fd = Arc::new(EventFd::new()?);
     let stacks = sockets.stacks();
     let pollers: Vec<_> = stacks
         .into_iter()
@@ -130,7 +128,7 @@ pub(crate) fn poll(
         let left = match (ready, deadline) {
             (1.., _) => no_wait,
             (0, None) => None,
-            (0, Some(at)) => Some(timespec(at.saturating_duration_since(Instant::now()))),
+            (0, Some(at)) => Some(at.saturating_duration_since(Instant::now())),
         };
         let waits = ready == 0;
         match sockets.ask_kernel(fds, waits.then_some(&*event_fd), left, kernel) {
@@ -152,11 +150,4 @@ pub(crate) fn poll(
     };
     pollers.iter().for_each(|(stack, poller)| stack.remove_poller(poller));
     outcome
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }

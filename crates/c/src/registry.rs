@@ -4,7 +4,7 @@
 //! open stacks of its own. When the program exits, open sockets are closed, and what was written gets two seconds to arrive.
 
 use crate::entry::{Descriptor, Entry};
-use crate::error::{errno_of, set_message};
+use crate::error::set_message;
 use crate::stack::{DrivenStack, OpenStack, StackSettings};
 use libc::EBADF;
 use std::collections::{BTreeMap, HashMap};
@@ -124,9 +124,8 @@ pub(crate) fn entry(fd: i32) -> Option<Arc<Entry>> {
 
 /// Gives a socket of `stack` a descriptor.
 pub(crate) fn insert(stack: &Arc<OpenStack>, key: i32) -> Result<i32> {
-    let descriptor = Descriptor::new().map_err(|error| {
+    let descriptor = Descriptor::new().inspect_err(|_| {
         let _ = DrivenStack(stack).close_at_once(key);
-        errno_of(&error)
     })?;
     let number = descriptor.number();
     let entry = Arc::new(Entry::new(Arc::clone(stack), key, descriptor));

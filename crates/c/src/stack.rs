@@ -1,6 +1,6 @@
 //! Stacks: opened by the word of a device, and driven for the calls of programs.
 
-use crate::error::{errno_of, errno_with_message, set_message};
+use crate::error::{errno_with_message, set_message};
 use crate::signals;
 use crate::watch::Watch;
 use libc::{EINVAL, POLLOUT};
@@ -62,10 +62,10 @@ impl OpenStack {
             builder = builder.address(prefix.address(), prefix.prefix_len());
         }
         let stack = signals::with_signals_blocked(|| builder.device(settings.device))
-            .map_err(|error| errno_with_message(&error))?;
+            .map_err(errno_with_message)?;
         let status = place::is_asked_for().then(|| open_status_socket(&stack)).flatten();
         let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
-        let watch = Watch::new().map_err(|error| errno_with_message(&error))?;
+        let watch = Watch::new().map_err(errno_with_message)?;
         let tables = SocketTables {
             watch: Mutex::new(watch),
             table: Mutex::default(),
@@ -123,15 +123,10 @@ fn open_status_socket(stack: &Stack) -> Option<StatusSocket> {
         .ok()
 }
 
+/// An address with the length of its prefix, or alone.
 fn parse_prefix(text: &str) -> Option<IpPrefix> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address.parse().ok()?, length.parse().ok()?),
-        None => {
-            let address: IpAddr = text.parse().ok()?;
-            (address, if address.is_ipv4() { 32 } else { 128 })
-        }
-    };
-    IpPrefix::new(address, length)
+    let alone = |at: IpAddr| IpPrefix::new(at, if at.is_ipv4() { 32 } else { 128 });
+    text.parse().ok().or_else(|| alone(text.parse().ok()?))
 }
 
 /// A stack at work for one call.
@@ -160,7 +155,7 @@ impl Drive for DrivenStack<'_> {
         match self.0.raw.attempt(attempt) {
             Ok(Some(value)) => Waited::Done(value),
             Ok(None) => Waited::TimedOut,
-            Err(error) => Waited::Failed(errno_of(&error)),
+            Err(error) => Waited::Failed(error.into()),
         }
     }
 
@@ -175,7 +170,7 @@ impl Drive for DrivenStack<'_> {
             match self.0.raw.wait(event(awaited), timeout, attempt) {
                 HostWait::Done(value) => return Waited::Done(value),
                 HostWait::TimedOut => return Waited::TimedOut,
-                HostWait::Failed(error) => return Waited::Failed(errno_of(&error)),
+                HostWait::Failed(error) => return Waited::Failed(error.into()),
                 // As on Linux a call with a timeout is never restarted.
                 HostWait::Interrupted
                     if timeout.is_some() || signals::any_handler_without_restart() =>
@@ -192,7 +187,7 @@ impl Drive for DrivenStack<'_> {
     }
 
     fn reserve(&mut self, bound: &Bound) -> Result<Option<Port>> {
-        self.0.raw.reserve(bound).map(port).map_err(|error| errno_of(&error))
+        Ok(port(self.0.raw.reserve(bound)?))
     }
 
     fn reserve_towards(
@@ -200,6 +195,6 @@ impl Drive for DrivenStack<'_> {
         remote: IpAddr,
         bound: Option<SocketAddr>,
     ) -> Result<Option<Port>> {
-        self.0.raw.reserve_towards(remote, bound).map(port).map_err(|error| errno_of(&error))
+        Ok(port(self.0.raw.reserve_towards(remote, bound)?))
     }
 }

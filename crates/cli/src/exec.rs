@@ -16,8 +16,8 @@ use transom_device::own_file;
 use transom_device::passing;
 use transom_device::private::maker;
 use transom_exec::{
-    Destinations, Inner, Ledger, Network as Destination, Opened, Reason, Setup, Unanswered,
-    Watcher, charge_guard, guard, supervise,
+    Destinations, Inner, Ledger, Network as Destination, Setup, Watcher, charge_guard, guard,
+    supervise,
 };
 
 use crate::interrupt::PassedOn;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let passed_on = PassedOn::from_now_on()?;
     close_to_programs().context("cannot protect the memory of this process")?;
     let destinations = Destinations { only: args.only, not: args.not };
-    let lender = || client::network(client::default_path()).map_err(Reason::from);
+    let lender = || client::network(client::default_path()).map_err(Into::into);
     let inner = Inner::open(&network.prefixes, &destinations, MAKER, lender)
         .context("cannot make a network for the program's sockets")?;
     let (mut child, notifier) =
@@ -110,19 +110,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
     let background = args.network.has_extensions();
-    let opened = network.offers().map(|offers| Box::new(offers) as Box<dyn Opened>);
-    let setup = Setup {
-        inner,
+    let mut setup = Setup {
         stack,
         addresses: network.addresses.clone(),
         profile: args.network.tcp()?,
         destinations,
         background,
         watcher,
-        opened,
-        unanswered: network.silence().map(|silence| Box::new(silence) as Box<dyn Unanswered>),
+        opened: None,
+        unanswered: None,
     };
-    let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
+    if let Some(offers) = network.offers() {
+        setup.opened = Some(Box::new(move |stream| offers.offer(stream)));
+    }
+    if let Some(mut silence) = network.silence() {
+        setup.unanswered = Some(Box::new(move |destination| silence.unanswered(destination)));
+    }
+    let counts =
+        supervise(notifier, ledger, inner, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
     let status = status.context("cannot wait for the program")?;
     if args.verbose {

@@ -11,8 +11,9 @@ use rustix::event::epoll;
 use rustix::net::{Shutdown, sockopt};
 use transom_device::cookie_of;
 use transom_device::intercept::{Answer, Call, Kind, Notifier};
-use transom_device::private::Family;
+use transom_device::private::{Caller, Family, may_bind_low_ports};
 use transom_net::Profile;
+use transom_sockets::Errno;
 use transom_stack::mapped::canonical;
 
 use crate::ledger::Ledger;
@@ -40,39 +41,17 @@ pub(crate) type Outcome = Result<i64, Refusal>;
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
-        Refusal::Error(errno_of(&error))
+        Refusal::Error(match (error.raw_os_error(), error.kind()) {
+            // A port that this user may not have: bind(2).
+            (None, io::ErrorKind::PermissionDenied) => libc::EACCES,
+            _ => Errno::from(error).0,
+        })
     }
 }
 
-/// The number of an error, also where only its kind is known.
-fn errno_of(error: &io::Error) -> c_int {
-    if let Some(number) = error.raw_os_error() {
-        return number;
-    }
-    match error.kind() {
-        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
-        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
-        io::ErrorKind::InvalidInput => libc::EINVAL,
-        io::ErrorKind::PermissionDenied => libc::EACCES,
-        _ => libc::EIO,
-    }
-}
-
-/// Arguments by their place, of the type they are declared with.
-pub(crate) trait Arguments {
-    fn int(&self, index: usize) -> c_int;
-    fn word(&self, index: usize) -> u64;
-}
-
-impl Arguments for Call {
-    fn int(&self, index: usize) -> c_int {
-        // The lower half, as the kernel has it.
-        self.word(index) as c_int
-    }
-
-    fn word(&self, index: usize) -> u64 {
-        self.arguments.get(index).copied().unwrap_or(0)
-    }
+/// An argument that is declared as an `int`: the lower half, as the kernel has it.
+pub(crate) fn int(call: &Call, index: usize) -> c_int {
+    call.arguments.get(index).map_or(0, |&word| word as c_int)
 }
 
 /// A notifier whose call in hand is noted.
@@ -158,7 +137,7 @@ impl Supervisor {
 
     /// The socket that a call's first argument means, if it is one of the private network's.
     pub(crate) fn target(&self, call: &Call) -> Result<Target, Refusal> {
-        let socket = program::socket_of(call.thread, call.int(0));
+        let socket = program::socket_of(call.thread, int(call, 0));
         self.calls.still_waits(call)?;
         // A descriptor that is not open, or that we may not see, is the kernel's matter.
         let socket = socket.ok().flatten().ok_or(Refusal::Continue)?;
@@ -167,19 +146,19 @@ impl Supervisor {
     }
 
     fn socket(&mut self, call: &Call) -> Outcome {
-        let caller = self.inner.caller(call.thread);
+        let caller = Caller::of(call.thread, &self.inner.home);
         self.calls.still_waits(call)?;
         // Who may not be looked at is given nothing that could be somebody else's.
         let caller = caller.map_err(|_| Refusal::Error(libc::EACCES))?;
         if !caller.shares_network {
             return Err(Refusal::Continue);
         }
-        let (family, kind) = (Family::of(call.int(0)).ok_or(Refusal::Continue)?, call.int(1));
+        let (family, kind) = (Family::of(int(call, 0)).ok_or(Refusal::Continue)?, int(call, 1));
         if kind & !(SOCK_TYPE_MASK | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
             // The kernel refuses it.
             return Err(Refusal::Continue);
         }
-        let socket = self.inner.socket(family, &caller);
+        let socket = self.inner.maker.take(family, &caller);
         let socket = socket.map_err(|error| Refusal::Error(error.number()))?;
         if kind & libc::SOCK_NONBLOCK != 0 {
             rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
@@ -205,7 +184,7 @@ impl Supervisor {
         let profile = self.profile_of_listener(&target)?;
         if self.reserve.is_taken_by(place, target.cookie) {
             // It changes its backlog, or it was shut down: then it may get another port, though it still shows the old one.
-            rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
+            rustix::net::listen(&target.socket, int(call, 1)).map_err(io::Error::from)?;
             let address = target.local()?;
             if address != local {
                 self.reserve.give_up(target.cookie);
@@ -219,7 +198,7 @@ impl Supervisor {
         }
         // The kernel chooses a port when the socket begins to listen.
         for _ in 0..MAX_PORTS_TRIED {
-            rustix::net::listen(&target.socket, call.int(1)).map_err(io::Error::from)?;
+            rustix::net::listen(&target.socket, int(call, 1)).map_err(io::Error::from)?;
             let place = Place { address: target.local()?, v6_only };
             match self.reserve(place, target.cookie, profile.clone()) {
                 Ok(()) => return Ok(0),
@@ -242,7 +221,7 @@ impl Supervisor {
         if !self.inner.gives_low_ports() || port == 0 || port >= first_unprivileged_port() {
             return Ok(());
         }
-        let may = self.inner.may_bind_low_ports(call.thread);
+        let may = may_bind_low_ports(call.thread, &self.inner.home);
         self.calls.still_waits(call)?;
         if may.unwrap_or(false) { Ok(()) } else { Err(Refusal::Error(libc::EACCES)) }
     }
@@ -250,7 +229,7 @@ impl Supervisor {
     fn reserve(&mut self, place: Place, cookie: u64, profile: Arc<Profile>) -> io::Result<()> {
         let token = self.next_serial();
         let owner = self.owners.of(cookie);
-        let outside = Outside { stack: self.stack.as_ref(), own: &self.own, profile, owner };
+        let outside = Outside { setup: &self.setup, profile, owner };
         match self.reserve.take(place, cookie, &outside, token) {
             // A listener that was closed a moment ago may hold the port: the kernel tells of its end later. So all are looked at.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

@@ -1,6 +1,6 @@
 //! Which destinations are reached by Transom, and which by the kernel.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use transom_device::interface::IpPrefix;
@@ -8,33 +8,14 @@ use transom_device::interface::IpPrefix;
 /// A destination: an address, or all with the same first bits, and one port or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    address: IpAddr,
-    length: u8,
+    pub(crate) prefix: IpPrefix,
     port: Option<u16>,
 }
 
 impl Network {
-    /// Its addresses, whatever the port.
-    pub(crate) fn prefix(&self) -> Option<IpPrefix> {
-        IpPrefix::new(self.address, self.length)
-    }
-
     /// Whether an address and a port lie in it.
     fn contains(&self, address: IpAddr, port: u16) -> bool {
-        if self.port.is_some_and(|own| own != port) {
-            return false;
-        }
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let differ = u32::from(own) ^ u32::from(other);
-                differ.leading_zeros() >= u32::from(self.length)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let differ = u128::from(own) ^ u128::from(other);
-                differ.leading_zeros() >= u32::from(self.length)
-            }
-            _ => false,
-        }
+        self.port.is_none_or(|own| own == port) && self.prefix.contains(address.to_canonical())
     }
 }
 
@@ -43,32 +24,16 @@ impl FromStr for Network {
 
     /// Reads `192.0.2.1`, `192.0.2.0/24`, `192.0.2.1:443`, `2001:db8::/32` or `[2001:db8::1]:443`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("`{text}` is no address, ADDRESS/LENGTH or ADDRESS:PORT");
-        if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
-            let address = socket.ip().to_canonical();
-            return Ok(Network {
-                address,
-                length: full_length(address),
-                port: Some(socket.port()),
-            });
+        let alone = |at: IpAddr| IpPrefix::new(at, if at.is_ipv4() { 32 } else { 128 });
+        let (prefix, port) = match text.parse::<SocketAddr>() {
+            Ok(socket) => (alone(socket.ip().to_canonical()), Some(socket.port())),
+            Err(_) => (text.parse().ok().or_else(|| alone(text.parse().ok()?)), None),
+        };
+        match prefix {
+            Some(prefix) => Ok(Network { prefix, port }),
+            None => Err(format!("`{text}` is no address, ADDRESS/LENGTH or ADDRESS:PORT")),
         }
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| invalid())?;
-        let length = match length {
-            Some(length) => {
-                length.parse().ok().filter(|&l| l <= full_length(address)).ok_or_else(invalid)?
-            }
-            None => full_length(address),
-        };
-        Ok(Network { address, length, port: None })
     }
-}
-
-fn full_length(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// The choice between Transom and the kernel. Loopback addresses are always the kernel's.

@@ -12,7 +12,8 @@ use transom_device::private::Caller;
 use transom_net::{HeldStream, IncomingConnection, Profile, TcpStream};
 use transom_stack::mapped::canonical;
 
-use crate::opening::{Asker, Direction, Ends, Far, Opening};
+use crate::joint::Side;
+use crate::opening::{Asker, Ends, Far, Opening};
 use crate::options::Settings;
 use crate::reserve::kernel_socket;
 use crate::supervisor::{KERNEL_EVENTS, Supervisor, watch};
@@ -41,7 +42,7 @@ impl Supervisor {
         match self.far_side(&incoming, ends, token) {
             Ok(far) => {
                 let asker = Asker::Held(incoming);
-                let opening = Opening::new(Direction::Out, asker, far, &self.driver, token);
+                let opening = Opening::new(Side::Inner, asker, far, &self.driver, token);
                 self.add_opening(token, opening, ends);
             }
             Err(error) => Asker::Held(incoming).refuse(&error),
@@ -59,12 +60,12 @@ impl Supervisor {
             let far = connect_held(&self.inner.stack, Some(program), to, None)?;
             return Ok(Far::Held(far));
         }
-        let by_transom = self.destinations.by_transom(to.ip(), to.port());
-        match self.stack.as_ref().filter(|_| by_transom) {
+        let by_transom = self.setup.destinations.by_transom(to.ip(), to.port());
+        match self.setup.stack.as_ref().filter(|_| by_transom) {
             Some(_) if self.is_ourselves(to) => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(stack) => {
-                let local = self.own.contains(&program.ip()).then_some(program);
-                let profile = || Some(with_settings_of_syn(self.profile.clone(), incoming));
+                let local = self.setup.addresses.contains(&program.ip()).then_some(program);
+                let profile = || Some(with_settings_of_syn(self.setup.profile.clone(), incoming));
                 let far = match connect_held(stack, local, to, profile()) {
                     // The port is not free outside: a name that differs is better than no connection.
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -89,13 +90,13 @@ impl Supervisor {
             return Ok(None);
         }
         // A socket that is gone cannot be asked whose it was, and nobody waits for its connection.
-        let socket = self.inner.find(program, to)?.ok_or(io::ErrorKind::ConnectionAborted)?;
+        let socket = self.inner.diag.find(program, to)?.ok_or(io::ErrorKind::ConnectionAborted)?;
         Ok(self.owners.of(socket.cookie))
     }
 
     /// Whether an address is this host's own: its loopback, or Transom's.
     fn is_ourselves(&self, to: SocketAddr) -> bool {
-        to.ip().is_loopback() || self.own.contains(&to.ip())
+        to.ip().is_loopback() || self.setup.addresses.contains(&to.ip())
     }
 
     /// Whether a program under this supervisor listens at an address of this host's.
@@ -110,7 +111,7 @@ impl Supervisor {
         match connect_held(&self.inner.stack, Some(ends.1), ends.0, None) {
             Ok(far) => {
                 let far = Far::Held(far);
-                let mut opening = Opening::new(Direction::In, asker, far, &self.driver, token);
+                let mut opening = Opening::new(Side::Outer, asker, far, &self.driver, token);
                 opening.inherited = self.settings.get(&owner).cloned();
                 self.add_opening(token, opening, ends);
             }
@@ -127,7 +128,7 @@ impl Supervisor {
         if self.settings.is_empty() {
             return None;
         }
-        let socket = self.inner.find(ends.0, ends.1).ok()??;
+        let socket = self.inner.diag.find(ends.0, ends.1).ok()??;
         self.settings.remove(&socket.cookie)
     }
 }
@@ -178,8 +179,8 @@ fn connect_kernel(
             sockopt::set_ip_ttl(&socket, syn.hop_limit.into())?;
         }
         if let Some(mss) = smaller_mss(incoming) {
-            let option = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
-            set_option(&socket, option.0, option.1, &i32::from(mss).to_ne_bytes())?;
+            let mss = i32::from(mss).to_ne_bytes();
+            set_option(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mss)?;
         }
         if syn.dscp != 0 && to.is_ipv4() {
             sockopt::set_ip_tos(&socket, syn.dscp << 2)?;

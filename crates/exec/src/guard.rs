@@ -49,8 +49,8 @@ pub fn charge_guard(
     ledger: &Ledger,
     inner: &Inner,
 ) -> io::Result<()> {
-    let diag = inner.network().diag()?;
-    let hold = inner.network().hold()?;
+    let diag = inner.network.diag()?;
+    let hold = inner.network.hold()?;
     let mut descriptors = vec![notifier.as_fd(), ledger.as_fd(), diag.as_fd()];
     descriptors.extend(hold.as_ref().map(AsFd::as_fd));
     passing::send(socket, CHARGE, &descriptors)

@@ -1,16 +1,14 @@
 //! The inner side: a private network with the programs' kernel sockets in it, and a stack that has every address.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use transom_device::interface::IpPrefix;
 use transom_device::private::maker::MakerError;
 use transom_device::private::{
-    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, PrivateSettings,
-    SocketError, SocketMaker, may_bind_low_ports,
+    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, PrivateSettings, SocketMaker,
 };
-use transom_device::{DestroyEvents, Diag, Outcome, TcpSocket, cookie_of, namespace_of};
+use transom_device::{DestroyEvents, Diag, cookie_of, namespace_of};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 use transom_tcp::{AckChoice, CongestionChoice, FlowChoice, OfferedOptions, ReceiveWindowConfig};
@@ -33,7 +31,7 @@ const BACKGROUND_WINDOW: usize = 32 * 1024;
 const REFUSALS_PER_SECOND: u32 = 100_000;
 
 /// The words of a lender that lends nothing.
-pub type Reason = Box<dyn std::error::Error + Send + Sync>;
+type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why there is no network for the programs' sockets.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +53,7 @@ pub enum InnerError {
 /// The private network that programs' sockets are made in, before it is served.
 #[derive(Debug)]
 pub struct Inner {
-    network: PrivateNetwork,
+    pub(crate) network: PrivateNetwork,
     device: PrivateDevice,
 }
 
@@ -89,10 +87,6 @@ impl Inner {
             opened => opened?,
         };
         Ok(Inner { network, device })
-    }
-
-    pub(crate) fn network(&self) -> &PrivateNetwork {
-        &self.network
     }
 
     /// Starts the stack.
@@ -144,44 +138,27 @@ pub(crate) struct Running {
     pub(crate) stack: Stack,
     /// Holds the SYNs of programs.
     pub(crate) listener: TcpListener,
-    maker: SocketMaker,
-    home: Home,
+    /// Makes the sockets of programs.
+    pub(crate) maker: SocketMaker,
+    pub(crate) home: Home,
     ourselves: Caller,
     pub(crate) diag: Diag,
-    ends: DestroyEvents,
+    /// Tells which sockets have ended.
+    pub(crate) ends: DestroyEvents,
     /// The number of the private network.
     cookie: u64,
     network: PrivateNetwork,
 }
 
 impl Running {
-    /// Looks at a thread that waits in a call.
-    pub(crate) fn caller(&self, thread: u32) -> io::Result<Caller> {
-        Caller::of(thread, &self.home)
-    }
-
     /// Whether a caller has our own user, group and control group.
     pub(crate) fn is_as_we(&self, caller: &Caller) -> bool {
         *caller == self.ourselves
     }
 
-    /// Whether a thread that waits in a call may have ports that only privileged programs have on the host.
-    pub(crate) fn may_bind_low_ports(&self, thread: u32) -> io::Result<bool> {
-        may_bind_low_ports(thread, &self.home)
-    }
-
     /// Whether `bind` gives programs ports that only privileged programs have on the host.
     pub(crate) fn gives_low_ports(&self) -> bool {
         self.network.has_maker()
-    }
-
-    /// A new socket of the private network.
-    pub(crate) fn socket(
-        &mut self,
-        family: Family,
-        caller: &Caller,
-    ) -> Result<OwnedFd, SocketError> {
-        self.maker.take(family, caller)
     }
 
     /// Whether a socket is one of the private network's TCP sockets. Then its number, which no other socket has.
@@ -190,20 +167,6 @@ impl Running {
         let is_tcp = rustix::net::sockopt::socket_protocol(socket)
             .is_ok_and(|protocol| protocol == Some(rustix::net::ipproto::TCP));
         (is_ours && is_tcp).then(|| cookie_of(socket).ok())?
-    }
-
-    /// Hands the sockets that have ended to `each`. If there were too many to remember, all have to be looked at.
-    pub(crate) fn ended(&mut self, each: impl FnMut(TcpSocket)) -> io::Result<Outcome> {
-        self.ends.take(each)
-    }
-
-    /// The program's socket at one end of a connection, if there still is one.
-    pub(crate) fn find(
-        &mut self,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> io::Result<Option<TcpSocket>> {
-        self.diag.find(local, remote)
     }
 }
 

@@ -127,6 +127,15 @@ pub(crate) enum Side {
     Outer,
 }
 
+impl Side {
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::Inner => Side::Outer,
+            Side::Outer => Side::Inner,
+        }
+    }
+}
+
 /// Two connections that are one.
 #[derive(Debug)]
 pub(crate) struct Joint {

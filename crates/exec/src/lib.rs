@@ -48,6 +48,6 @@ mod supervisor;
 
 pub use destinations::{Destinations, Network};
 pub use guard::{charge_guard, guard};
-pub use inner::{Inner, InnerError, Reason};
+pub use inner::{Inner, InnerError};
 pub use ledger::Ledger;
-pub use supervisor::{Counts, Opened, Setup, Unanswered, Watcher, supervise};
+pub use supervisor::{Counts, Setup, Watcher, supervise};

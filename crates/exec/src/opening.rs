@@ -38,25 +38,6 @@ pub(crate) enum Far {
     Kernel(net::TcpStream),
 }
 
-/// Which side has asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// A program.
-    Out,
-    /// A peer.
-    In,
-}
-
-impl Direction {
-    /// The sides of who asks and who is asked.
-    fn sides(self) -> (Side, Side) {
-        match self {
-            Direction::Out => (Side::Inner, Side::Outer),
-            Direction::In => (Side::Outer, Side::Inner),
-        }
-    }
-}
-
 #[derive(Debug)]
 enum Stage {
     /// The far side has not answered.
@@ -69,7 +50,8 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) struct Opening {
     stage: Option<Stage>,
-    pub(crate) direction: Direction,
+    /// Which side has asked: that of a program, or that of a peer.
+    pub(crate) asked_by: Side,
     /// When the connection was asked for.
     began: Instant,
     /// Whether it was looked at because nobody answers.
@@ -139,21 +121,15 @@ impl Far {
 
 impl Opening {
     /// Begins. What happens to either side is reported under its [name](name_of).
-    pub(crate) fn new(
-        direction: Direction,
-        asker: Asker,
-        far: Far,
-        driver: &Driver,
-        token: u64,
-    ) -> Self {
+    pub(crate) fn new(asked_by: Side, asker: Asker, far: Far, driver: &Driver, token: u64) -> Self {
         if let Asker::Held(incoming) = &asker {
-            driver.watch_incoming(incoming, name_of(token, direction.sides().0));
+            driver.watch_incoming(incoming, name_of(token, asked_by));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), name_of(token, direction.sides().1));
+            driver.watch(stream.stream(), name_of(token, asked_by.other()));
         }
         let stage = Some(Stage::Asked(asker, far));
-        Opening { stage, direction, began: Instant::now(), looked_at: false, inherited: None }
+        Opening { stage, asked_by, began: Instant::now(), looked_at: false, inherited: None }
     }
 
     /// When it is time to look why nobody answers: once, for a connection that a program asks for.
@@ -203,7 +179,7 @@ impl Opening {
                 },
                 Stage::Admitted(mut admitted, far) => match admitted.try_accept() {
                     Ok(stream) => {
-                        driver.watch(&stream, name_of(token, self.direction.sides().0));
+                        driver.watch(&stream, name_of(token, self.asked_by));
                         let near = stream.set_nonblocking(true).map(|()| End::Transom(stream));
                         return self.join(near, far);
                     }
@@ -219,9 +195,9 @@ impl Opening {
 
     fn join(&self, near: io::Result<End>, far: Far) -> Progress {
         match (near, far.release()) {
-            (Ok(near), Ok(far)) => match self.direction {
-                Direction::Out => Progress::Open(near, far),
-                Direction::In => Progress::Open(far, near),
+            (Ok(near), Ok(far)) => match self.asked_by {
+                Side::Inner => Progress::Open(near, far),
+                Side::Outer => Progress::Open(far, near),
             },
             // The far side has failed meanwhile, and the near one is to know.
             (Ok(near), Err(_)) => {
@@ -234,7 +210,7 @@ impl Opening {
 
     /// Whether the program may have given up without a word: its socket is only known by its SYN.
     pub(crate) fn is_asked_by_program(&self) -> bool {
-        self.direction == Direction::Out && matches!(self.stage, Some(Stage::Asked(..)))
+        self.asked_by == Side::Inner && matches!(self.stage, Some(Stage::Asked(..)))
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use libc::c_int;
 use transom_device::intercept::{Call, get_option, set_option};
 use transom_net::{ConnectionState, Profile, SocketOption, SocketOptions, TcpStream};
-use transom_sockets::info::TcpInfo;
+use transom_sockets::TcpInfo;
 use transom_sockets::options::{in_room, meanings, name_of, nearest, show_name};
 
-use crate::calls::{Arguments, Outcome, Refusal, Target};
+use crate::calls::{Outcome, Refusal, Target, int};
 use crate::end::End;
 use crate::gate::DEFAULT_TTL;
 use crate::program;
@@ -104,8 +104,7 @@ impl Settings {
 
 /// Whether a name is that of a congestion controller of Transom's.
 fn is_congestion_name(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-        && transom_tcp::congestion::ALGORITHMS.iter().any(|entry| entry.name == name)
+    transom_tcp::congestion::ALGORITHMS.iter().any(|entry| entry.name == name)
 }
 
 /// Whether the host's kernel has a controller of this name, and gives it to everybody.
@@ -116,14 +115,14 @@ fn is_kernel_congestion(name: &str) -> bool {
 
 impl Supervisor {
     pub(crate) fn set_option(&mut self, call: &Call) -> Outcome {
-        let (level, name) = (call.int(1), call.int(2));
+        let (level, name) = (int(call, 1), int(call, 2));
         if (level, name) == (libc::IPPROTO_TCP, libc::TCP_MAXSEG) {
             // The program's SYN says it.
             return Err(Refusal::Continue);
         }
         let target = self.target(call)?;
-        let len = usize::try_from(call.int(4)).map_err(|_| Refusal::Error(libc::EINVAL))?;
-        let value = program::read(call.thread, call.word(3), len.min(MAX_VALUE_LEN));
+        let len = usize::try_from(int(call, 4)).map_err(|_| Refusal::Error(libc::EINVAL))?;
+        let value = program::read(call.thread, call.arguments[3], len.min(MAX_VALUE_LEN));
         self.calls.still_waits(call)?;
         let value = value.ok_or(Refusal::Error(libc::EFAULT))?;
         let kept = self.settings.get(&target.cookie).cloned().unwrap_or_default();
@@ -151,8 +150,8 @@ impl Supervisor {
         let joint = target.ends().and_then(|ends| self.joint(ends));
         match joint.map(|joint| &joint.outer) {
             Some(End::Kernel(end)) => {
-                let option = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-                set_option(&end.stream, option.0, option.1, name.as_bytes())?;
+                let name = name.as_bytes();
+                set_option(&end.stream, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name)?;
             }
             Some(End::Transom(stream)) if is_congestion_name(name) => {
                 stream.recompose(name).map_err(|_| Refusal::Error(libc::EINVAL))?;
@@ -165,7 +164,7 @@ impl Supervisor {
 
     /// The profile of a listener's connections, with what its program has set for packets: their first one is the answer to a SYN.
     pub(crate) fn profile_of_listener(&self, listener: &Target) -> io::Result<Arc<Profile>> {
-        let mut profile = self.profile.clone();
+        let mut profile = self.setup.profile.clone();
         for option in Settings::of(listener)?.options().iter() {
             if matches!(option, SocketOption::TimeToLive(_) | SocketOption::TypeOfService(_)) {
                 option.shape(&mut profile);
@@ -176,16 +175,18 @@ impl Supervisor {
 
     pub(crate) fn get_option(&mut self, call: &Call) -> Outcome {
         let target = self.target(call)?;
-        let (level, name) = (call.int(1), call.int(2));
+        let (level, name) = (int(call, 1), int(call, 2));
         let value = self.value_outside(&target, name)?;
-        let room = program::read_exact::<4>(call.thread, call.word(4));
+        let room = program::read(call.thread, call.arguments[4], size_of::<c_int>());
         self.calls.still_waits(call)?;
-        let room = room.map(c_int::from_ne_bytes).ok_or(Refusal::Error(libc::EFAULT))?;
+        let room =
+            room.as_deref().and_then(<[u8]>::first_chunk).ok_or(Refusal::Error(libc::EFAULT))?;
+        let room = c_int::from_ne_bytes(*room);
         let room = usize::try_from(room).map_err(|_| Refusal::Error(libc::EINVAL))?;
         let shown = in_room(level, value, room);
         let len = c_int::try_from(shown.len()).unwrap_or(c_int::MAX).to_ne_bytes();
-        if program::write(call.thread, call.word(3), &shown)
-            && program::write(call.thread, call.word(4), &len)
+        if program::write(call.thread, call.arguments[3], &shown)
+            && program::write(call.thread, call.arguments[4], &len)
         {
             Ok(0)
         } else {
@@ -219,7 +220,7 @@ impl Supervisor {
 
     /// The name of the controller that connections begin with.
     fn congestion_at_first(&self) -> &'static str {
-        if self.stack.is_some() { self.profile.congestion.name() } else { "cubic" }
+        if self.setup.stack.is_some() { self.setup.profile.congestion.name() } else { "cubic" }
     }
 }
 
@@ -228,7 +229,7 @@ fn value_of(target: &Target, info: &ConnectionState, name: c_int) -> Result<Vec<
     match name {
         libc::TCP_INFO => {
             let state = state_of(target)?;
-            Ok(TcpInfo { tcpi_state: state, ..TcpInfo::of(info) }.bytes())
+            Ok(TcpInfo { tcpi_state: state, ..info.into() }.into())
         }
         libc::TCP_CONGESTION => Ok(show_name(&info.congestion)),
         libc::TCP_MAXSEG => {

@@ -65,12 +65,6 @@ pub(crate) fn process_of(thread: u32) -> io::Result<u32> {
     line.and_then(|number| number.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Exactly `N` bytes of a program's memory.
-pub(crate) fn read_exact<const N: usize>(thread: u32, address: u64) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    (read_memory(thread, address, &mut bytes).ok()? == N).then_some(bytes)
-}
-
 /// All of `len` bytes of a program's memory. Callers bound `len`.
 pub(crate) fn read(thread: u32, address: u64, len: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];

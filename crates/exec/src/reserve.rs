@@ -14,6 +14,8 @@ use transom_device::private::{Caller, Family};
 use transom_net::{ListenConfig, Profile, Stack, TcpListener};
 use transom_tcp::time::Duration;
 
+use crate::supervisor::Setup;
+
 /// For so long a peer's SYN is held: about as long as Linux repeats one.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Connections that may wait outside for the program's side.
@@ -72,9 +74,8 @@ pub(crate) struct Reserve {
 /// Who has which addresses outside.
 #[derive(Debug)]
 pub(crate) struct Outside<'a> {
-    /// Transom's host, if there is one, and its addresses.
-    pub(crate) stack: Option<&'a Stack>,
-    pub(crate) own: &'a [IpAddr],
+    /// It has Transom's host, if there is one, and its addresses.
+    pub(crate) setup: &'a Setup,
     /// The profile of the listener's connections.
     pub(crate) profile: Arc<Profile>,
     /// Who has made the socket, if that is not the supervisor.
@@ -100,7 +101,7 @@ impl Outside<'_> {
     fn sources(&self, place: Place) -> io::Result<Vec<Source>> {
         let Place { address, v6_only } = place;
         let ip = address.ip().to_canonical();
-        let Some(stack) = self.stack else {
+        let Some(stack) = &self.setup.stack else {
             return Ok(vec![self.listen_kernel(address, v6_only)?]);
         };
         if ip.is_unspecified() {
@@ -108,7 +109,7 @@ impl Outside<'_> {
             sources.extend(self.at_loopback(address, v6_only));
             return Ok(sources);
         }
-        let source = if self.own.contains(&ip) {
+        let source = if self.setup.addresses.contains(&ip) {
             self.listen_transom(stack, address, v6_only)?
         } else {
             self.listen_kernel(address, v6_only)?

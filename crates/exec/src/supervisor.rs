@@ -19,7 +19,7 @@ use crate::end::{End, Returned};
 use crate::inner::{Inner, Running};
 use crate::joint::{Joint, SCRATCH_LEN, Side, Turn};
 use crate::ledger::Ledger;
-use crate::opening::{Asker, Direction, Ends, Opening, Progress};
+use crate::opening::{Asker, Ends, Opening, Progress};
 use crate::options::Settings;
 use crate::owners::Owners;
 use crate::reserve::{Reserve, Source};
@@ -42,10 +42,7 @@ const MOST_ENDED: usize = 16_384;
 const ROUNDS: usize = 4;
 
 /// The settings of [`supervise`].
-#[derive(Debug)]
 pub struct Setup {
-    /// The network of the programs' sockets.
-    pub inner: Inner,
     /// Transom's host; without it all destinations are reached by the kernel.
     pub stack: Option<Stack>,
     /// The addresses of that host.
@@ -58,22 +55,19 @@ pub struct Setup {
     pub background: bool,
     /// Is told how Transom's connections go.
     pub watcher: Option<Box<dyn Watcher>>,
-    /// Is shown each of Transom's connections.
-    pub opened: Option<Box<dyn Opened>>,
-    /// Is told of destinations that do not answer.
-    pub unanswered: Option<Box<dyn Unanswered>>,
+    /// Is shown each of Transom's connections when it is established. It must not wait.
+    pub opened: Option<OpenedHook>,
+    /// Is told the destination of a connection that Transom has asked for a second ago, without an answer. It must not wait.
+    pub unanswered: Option<UnansweredHook>,
 }
 
-/// Is told of destinations that do not answer.
-pub trait Unanswered: std::fmt::Debug {
-    /// Takes the destination of a connection that Transom has asked for a second ago. It must not wait.
-    fn unanswered(&mut self, destination: SocketAddr);
-}
+type OpenedHook = Box<dyn FnMut(&TcpStream)>;
+type UnansweredHook = Box<dyn FnMut(SocketAddr)>;
 
-/// Is shown each of Transom's connections when it is established.
-pub trait Opened: std::fmt::Debug {
-    /// Takes a look at a new connection. It must not wait.
-    fn opened(&mut self, stream: &TcpStream);
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("destinations", &self.destinations).finish_non_exhaustive()
+    }
 }
 
 /// Is told how Transom's connections go: every 5 ms, and when they are closed.
@@ -113,18 +107,10 @@ enum Connection {
     Joined(Joint),
 }
 
-#[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) calls: Calls,
     pub(crate) inner: Running,
-    /// Transom's host outside.
-    pub(crate) stack: Option<Stack>,
-    pub(crate) own: Vec<IpAddr>,
-    pub(crate) profile: Profile,
-    pub(crate) destinations: Destinations,
-    watcher: Option<Box<dyn Watcher>>,
-    opened: Option<Box<dyn Opened>>,
-    unanswered: Option<Box<dyn Unanswered>>,
+    pub(crate) setup: Setup,
     pub(crate) counts: Counts,
     /// The work of both stacks is done here too.
     pub(crate) driver: Driver,
@@ -147,14 +133,21 @@ pub(crate) struct Supervisor {
     returned: Returned,
 }
 
-/// Answers the calls of programs under `notifier` and carries their data, until the last of them has gone and their connections are closed. The call in hand is
-/// noted in `ledger`, for a [`guard`](crate::guard).
+/// Answers the calls of programs under `notifier`, whose sockets are in `inner`, and carries their data, until the last of them has gone and their connections
+/// are closed. The call in hand is noted in `ledger`, for a [`guard`](crate::guard).
 ///
 /// # Errors
 /// The kernel's, for what the loop itself needs. An error of one socket goes to its program.
-pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result<Counts> {
+pub fn supervise(
+    notifier: Notifier,
+    ledger: Ledger,
+    inner: Inner,
+    mut setup: Setup,
+) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let inner = setup.inner.start(setup.background)?;
+    let inner = inner.start(setup.background)?;
+    // What came before a reset is the program's, as on Linux.
+    setup.profile.read_after_error = true;
     let driver = Driver::over(std::iter::once(&inner.stack).chain(&setup.stack))?;
     watch(&epoll, &notifier, NOTIFIER_TOKEN, epoll::EventFlags::IN)?;
     watch(&epoll, &inner, ENDED_TOKEN, epoll::EventFlags::IN)?;
@@ -166,14 +159,7 @@ pub fn supervise(notifier: Notifier, ledger: Ledger, setup: Setup) -> io::Result
     let mut supervisor = Supervisor {
         calls: Calls::new(notifier, ledger),
         inner,
-        stack: setup.stack,
-        own: setup.addresses,
-        // What came before a reset is the program's, as on Linux.
-        profile: setup.profile.with_read_after_error(true),
-        destinations: setup.destinations,
-        watcher: setup.watcher,
-        opened: setup.opened,
-        unanswered: setup.unanswered,
+        setup,
         counts: Counts::default(),
         driver,
         epoll,
@@ -286,7 +272,7 @@ impl Supervisor {
     fn timeout(&mut self, draining: bool) -> Option<Timespec> {
         let until_stack_work = self.driver.rest();
         let now = Instant::now();
-        let until_sample = (self.watcher.is_some() && self.has_watched_connection())
+        let until_sample = (self.setup.watcher.is_some() && self.has_watched_connection())
             .then(|| self.next_sample_at.saturating_duration_since(now));
         let until_deadline =
             self.deadlines.first().map(|(at, _)| at.saturating_duration_since(now));
@@ -376,14 +362,14 @@ impl Supervisor {
         let Some(at) = opening.silent_at() else { return };
         if Instant::now() < at {
             self.deadlines.insert((at, token));
-        } else if matches!(self.inner.find(program, destination), Ok(None)) {
+        } else if matches!(self.inner.diag.find(program, destination), Ok(None)) {
             self.forget(token);
         } else {
             opening.note_look();
             if opening.is_by_transom()
-                && let Some(unanswered) = &mut self.unanswered
+                && let Some(unanswered) = &mut self.setup.unanswered
             {
-                unanswered.unanswered(destination);
+                unanswered(destination);
             }
         }
     }
@@ -393,19 +379,19 @@ impl Supervisor {
         let Some((Connection::Opening(opening), ends)) = self.connections.get_mut(&token) else {
             return;
         };
-        let (ends, direction, inherited) = (*ends, opening.direction, opening.inherited.take());
+        let (ends, asked_by, inherited) = (*ends, opening.asked_by, opening.inherited.take());
         match &outer {
             End::Transom(stream) if !self.is_inside(ends.1) => {
                 self.counts.by_transom += 1;
-                if let Some(opened) = &mut self.opened {
-                    opened.opened(stream);
+                if let Some(opened) = &mut self.setup.opened {
+                    opened(stream);
                 }
             }
             End::Transom(_) => {}
             End::Kernel(kernel) => {
                 self.counts.by_kernel += 1;
                 // One that was accepted is not watched yet.
-                if direction == Direction::In
+                if asked_by == Side::Outer
                     && watch(&self.epoll, &kernel.stream, token, KERNEL_EVENTS).is_err()
                 {
                     inner.reset_on_drop();
@@ -428,7 +414,7 @@ impl Supervisor {
         if self.by_ends.get(&ends) == Some(&token) {
             self.by_ends.remove(&ends);
         }
-        if let (Connection::Joined(joint), Some(watcher)) = (&connection, &mut self.watcher) {
+        if let (Connection::Joined(joint), Some(watcher)) = (&connection, &mut self.setup.watcher) {
             sample(token, joint, &mut **watcher, true);
         }
     }
@@ -475,7 +461,7 @@ impl Supervisor {
     /// Programs' sockets have ended. Some of them have said so in no other way: listeners, and those that were being connected.
     fn sockets_ended(&mut self, ready: &mut Vec<u64>) -> io::Result<()> {
         let mut ended = Vec::new();
-        let outcome = self.inner.ended(|socket| ended.push(socket))?;
+        let outcome = self.inner.ends.take(|socket| ended.push(socket))?;
         for socket in ended {
             self.settings.remove(&socket.cookie);
             self.owners.forget(socket.cookie);
@@ -500,7 +486,7 @@ impl Supervisor {
             return;
         };
         // The same ends may be another socket's by now. One that waits to be accepted is no process's yet.
-        let other = self.inner.find(ends.0, ends.1).ok().flatten();
+        let other = self.inner.diag.find(ends.0, ends.1).ok().flatten();
         if other.is_some_and(|other| {
             let is_open = KernelTcpState::ESTABLISHED == other.state
                 || KernelTcpState::SYN_RECV == other.state
@@ -524,7 +510,7 @@ impl Supervisor {
     /// Whether a SYN is of a socket that its program has closed meanwhile: nothing tells of that end a second time.
     pub(crate) fn has_ended(&mut self, ends: Ends) -> bool {
         // Another socket may have the same ends by now.
-        self.ended_unknown.remove(&ends) && matches!(self.inner.find(ends.0, ends.1), Ok(None))
+        self.ended_unknown.remove(&ends) && matches!(self.inner.diag.find(ends.0, ends.1), Ok(None))
     }
 
     /// More sockets have ended than the kernel could tell. So all are looked at.
@@ -564,7 +550,7 @@ impl Supervisor {
     }
 
     fn notify_watcher(&mut self) {
-        let Some(watcher) = &mut self.watcher else { return };
+        let Some(watcher) = &mut self.setup.watcher else { return };
         let now = Instant::now();
         if now < self.next_sample_at {
             return;

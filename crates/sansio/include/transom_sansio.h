@@ -251,6 +251,57 @@
 // `IP_MTU_DISCOVER`: the same for TCP.
 #define TS_IP_PMTUDISC_OMIT 5
 
+// The length of the longest address, a `sockaddr_in6`.
+#define TS_SOCKADDR_MAX 28
+
+// `ioctl`: whether the next byte is the urgent one.
+#define TS_SIOCATMARK 35077
+
+// `tcpi_options`: timestamps are in use.
+#define TS_TCPI_OPT_TIMESTAMPS 1
+
+// `tcpi_options`: selective acknowledgement is in use.
+#define TS_TCPI_OPT_SACK 2
+
+// `tcpi_options`: windows are scaled.
+#define TS_TCPI_OPT_WSCALE 4
+
+// `tcpi_options`: data in the SYN was acknowledged.
+#define TS_TCPI_OPT_SYN_DATA 32
+
+// `tcpi_state`: data flows.
+#define TS_TCP_ESTABLISHED 1
+
+// `tcpi_state`: our SYN is out.
+#define TS_TCP_SYN_SENT 2
+
+// `tcpi_state`: both SYNs are out.
+#define TS_TCP_SYN_RECV 3
+
+// `tcpi_state`: we closed, and it is not acknowledged.
+#define TS_TCP_FIN_WAIT1 4
+
+// `tcpi_state`: we closed, the peer has not.
+#define TS_TCP_FIN_WAIT2 5
+
+// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
+#define TS_TCP_TIME_WAIT 6
+
+// `tcpi_state`: no connection.
+#define TS_TCP_CLOSE 7
+
+// `tcpi_state`: the peer closed, we have not.
+#define TS_TCP_CLOSE_WAIT 8
+
+// `tcpi_state`: the peer closed, then we.
+#define TS_TCP_LAST_ACK 9
+
+// `tcpi_state`: a listener.
+#define TS_TCP_LISTEN 10
+
+// `tcpi_state`: both closed at the same time.
+#define TS_TCP_CLOSING 11
+
 // Bind where connections of the past, or other sockets that have this too, are bound.
 #define TS_SO_REUSEADDR 2
 
@@ -375,57 +426,6 @@
 
 // The traffic class; its lower two bits are not the application's.
 #define TS_IPV6_TCLASS 67
-
-// The length of the longest address, a `sockaddr_in6`.
-#define TS_SOCKADDR_MAX 28
-
-// `ioctl`: whether the next byte is the urgent one.
-#define TS_SIOCATMARK 35077
-
-// `tcpi_options`: timestamps are in use.
-#define TS_TCPI_OPT_TIMESTAMPS 1
-
-// `tcpi_options`: selective acknowledgement is in use.
-#define TS_TCPI_OPT_SACK 2
-
-// `tcpi_options`: windows are scaled.
-#define TS_TCPI_OPT_WSCALE 4
-
-// `tcpi_options`: data in the SYN was acknowledged.
-#define TS_TCPI_OPT_SYN_DATA 32
-
-// `tcpi_state`: data flows.
-#define TS_TCP_ESTABLISHED 1
-
-// `tcpi_state`: our SYN is out.
-#define TS_TCP_SYN_SENT 2
-
-// `tcpi_state`: both SYNs are out.
-#define TS_TCP_SYN_RECV 3
-
-// `tcpi_state`: we closed, and it is not acknowledged.
-#define TS_TCP_FIN_WAIT1 4
-
-// `tcpi_state`: we closed, the peer has not.
-#define TS_TCP_FIN_WAIT2 5
-
-// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
-#define TS_TCP_TIME_WAIT 6
-
-// `tcpi_state`: no connection.
-#define TS_TCP_CLOSE 7
-
-// `tcpi_state`: the peer closed, we have not.
-#define TS_TCP_CLOSE_WAIT 8
-
-// `tcpi_state`: the peer closed, then we.
-#define TS_TCP_LAST_ACK 9
-
-// `tcpi_state`: a listener.
-#define TS_TCP_LISTEN 10
-
-// `tcpi_state`: both closed at the same time.
-#define TS_TCP_CLOSING 11
 
 // `ts_config.retries`: never give up.
 #define TS_RETRY_FOREVER UINT32_MAX

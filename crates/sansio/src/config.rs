@@ -165,7 +165,7 @@ impl Config {
     ///
     /// # Errors
     /// The fault of a field, in words. The stack checks whether the fields fit together.
-    pub fn to_stack(
+    pub(crate) fn to_stack(
         &self,
         addresses: &[Address],
         tcp: &str,

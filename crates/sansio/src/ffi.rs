@@ -7,11 +7,11 @@
 //! Nothing unwinds into C. If the stack panics, the call gives `EIO`, as does every later one on that host but `ts_message`, which
 //! says what happened, and `ts_destroy`.
 //!
-//! Only `memory.rs` and `copies.rs` touch the caller's memory.
+//! Only `memory.rs` and `shared.rs` touch the caller's memory.
 
-mod copies;
 mod hosts;
 mod memory;
+mod shared;
 mod sockets;
 mod time;
 
@@ -22,7 +22,7 @@ pub use time::*;
 use crate::host::Host;
 use crate::{Errno, Result};
 use libc::{EBADF, EIO};
-use std::any::Any;
+use shared::panic_text;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,13 +71,6 @@ fn remove(number: HostNumber) -> Result<()> {
 
 fn entry(number: HostNumber) -> Result<Arc<Mutex<Entry>>> {
     hosts().entries.get(&number).map(Arc::clone).ok_or(Errno(EBADF))
-}
-
-/// The message of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Calls `call` with a host. A panic makes the host unusable and gives `EIO`.

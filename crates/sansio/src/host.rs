@@ -12,20 +12,32 @@
 //! zero at first: then only the tool moves time, and a blocking call that has to wait gives `EINTR` at once. The socket's own
 //! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
 
-use libc::{EINTR, EINVAL, EMSGSIZE};
+use libc::{EINTR, EINVAL, EMSGSIZE, POLLERR, POLLHUP, POLLNVAL};
 use std::collections::{BTreeMap, VecDeque};
-use transom_sockets::{Awaited, Drive, Errno, PollFd, Result, Sockets, Table, Waited};
+use transom_sockets::{Awaited, Drive, Errno, Result, Sockets, Table, Waited};
 use transom_stack::{Stack, StackConfig, StackConfigError};
 use transom_tcp::time::{Duration, Instant};
 
-/// The longest patience. Longer than any timer of TCP, and short enough for a call to end.
-pub const MAX_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
+/// The longest patience, thirty days. Longer than any timer of TCP, and short enough for a call to end.
+const MAX_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 
 /// The longest IP packet.
 const MAX_PACKET: usize = 65_535;
 
 /// More timers than this at one instant are a defect.
 const MAX_ROUNDS: u32 = 100_000;
+
+/// A question about a descriptor, and its answer; laid out as Linux' `struct pollfd`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PollFd {
+    /// The descriptor; a negative one is passed over.
+    pub fd: i32,
+    /// The events asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
+    pub events: i16,
+    /// The events that hold.
+    pub revents: i16,
+}
 
 /// A host with its sockets and its clock.
 #[derive(Debug)]
@@ -71,7 +83,7 @@ impl Host {
     /// How far a call on a blocking socket may move time on; see the module's introduction.
     ///
     /// # Errors
-    /// `EINVAL` beyond [`MAX_PATIENCE`].
+    /// `EINVAL` for more than thirty days.
     pub fn set_patience(&mut self, patience: Duration) -> Result<()> {
         if patience > MAX_PATIENCE {
             return Err(Errno(EINVAL));
@@ -108,7 +120,7 @@ impl Host {
     }
 
     /// The packet that [`Host::next_packet`] would take.
-    pub fn peek_packet(&self) -> Option<(Instant, &[u8])> {
+    pub(crate) fn peek_packet(&self) -> Option<(Instant, &[u8])> {
         self.departures.front().map(|(at, packet)| (*at, packet.as_slice()))
     }
 
@@ -170,15 +182,18 @@ impl Host {
     /// # Errors
     /// `EINTR` if patience ended before `timeout`; repeat the call with what is left of it.
     pub fn poll(&mut self, fds: &mut [PollFd], timeout: i32) -> Result<usize> {
-        let ready = self.with(|sockets| sockets.poll(fds));
-        if ready > 0 || timeout == 0 {
-            return Ok(ready);
-        }
+        let look = |sockets: &mut Sockets<'_>| {
+            for entry in fds.iter_mut() {
+                let asked = entry.events | POLLERR | POLLHUP | POLLNVAL;
+                entry.revents = if entry.fd < 0 { 0 } else { sockets.readiness(entry.fd) & asked };
+            }
+            Some(fds.iter().filter(|entry| entry.revents != 0).count()).filter(|&ready| ready > 0)
+        };
         let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
-        let waited = self.wait_for(timeout, |sockets| {
-            let ready = sockets.poll(fds);
-            (ready > 0).then_some(ready)
-        });
+        let waited = match timeout {
+            Some(Duration::ZERO) => self.attempt(look),
+            _ => self.wait_for(timeout, look),
+        };
         match waited {
             Waited::Done(ready) => Ok(ready),
             Waited::TimedOut => Ok(0),
@@ -204,14 +219,6 @@ impl Host {
             }
         }
         if timeout.is_some() { Waited::TimedOut } else { Waited::Interrupted }
-    }
-
-    /// Checks the stack's invariants, for tests.
-    ///
-    /// # Errors
-    /// The condition that does not hold.
-    pub fn check(&self) -> core::result::Result<(), &'static str> {
-        self.stack.check()
     }
 }
 

@@ -90,7 +90,5 @@ pub mod ffi;
 mod host;
 
 pub use config::{Address, Config, RETRY_FOREVER};
-pub use host::{Host, MAX_PATIENCE};
-pub use transom_sockets::{
-    Drive, Errno, PollFd, Result, SIOCATMARK, SocketCalls, address, info, options,
-};
+pub use host::{Host, PollFd};
+pub use transom_sockets::{Drive, Errno, Result, SocketCalls, TcpInfo, address, options};

@@ -130,7 +130,7 @@ fn run(seed: u64) -> [u64; 2] {
     for _ in 0..1000 {
         let host = &mut hosts[random.below(2) as usize];
         call(host, &mut random);
-        host.check().unwrap_or_else(|what| panic!("{what}"));
+        host.stack().check().unwrap_or_else(|what| panic!("{what}"));
         carry(&mut hosts, &mut random);
     }
     // Whatever was going on ends once nobody holds it.

@@ -7,8 +7,9 @@ use libc::{
     SHUT_WR, SOCK_NONBLOCK, SOCK_STREAM, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT,
 };
 
-use crate::support::{Dialogue, LOCAL, at, drain, failed, host, only, peer};
-use transom_sansio::info::{TCP_SYN_RECV, TCPI_OPT_SYN_DATA};
+use crate::support::{
+    Dialogue, LOCAL, TCP_SYN_RECV, TCPI_OPT_SYN_DATA, at, drain, failed, host, only, peer,
+};
 use transom_sansio::{Host, PollFd, Result, SocketCalls};
 use transom_testkit::Peer;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};

@@ -10,10 +10,8 @@ use std::path::Path;
 use transom_sansio::options::OPTIONS;
 
 /// The files with something for C, in the order in which the header shows it.
-const SOURCES: [&str; 10] = [
-    "../sockets/src/address.rs",
-    "../sockets/src/urgent.rs",
-    "../sockets/src/readiness.rs",
+const SOURCES: [&str; 8] = [
+    "src/host.rs",
     "../sockets/src/info.rs",
     "src/config.rs",
     "src/ffi.rs",

@@ -9,8 +9,11 @@ use libc::{
     TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_MAXSEG, TCP_NODELAY, TCP_SYNCNT, TCP_USER_TIMEOUT,
 };
 
-use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
-use transom_sansio::info::*;
+use crate::support::{
+    Dialogue, TCP_CLOSE, TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_LISTEN, TCP_SYN_SENT,
+    TCPI_OPT_SACK, TCPI_OPT_TIMESTAMPS, TCPI_OPT_WSCALE, accepted, at, drain, failed, host,
+    host_with, ms, only,
+};
 use transom_sansio::{Host, Result, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;

@@ -6,8 +6,8 @@ use libc::{
     SIOCOUTQNSD, SO_OOBINLINE, SOCK_STREAM, SOL_SOCKET, TIOCOUTQ,
 };
 
-use crate::support::{Dialogue, accepted, drain, failed, host};
-use transom_sansio::{Host, PollFd, Result, SIOCATMARK, SocketCalls};
+use crate::support::{Dialogue, SIOCATMARK, accepted, drain, failed, host};
+use transom_sansio::{Host, PollFd, Result, SocketCalls};
 use transom_testkit::Peer;
 use transom_wire::{Flags, TcpHeader};
 

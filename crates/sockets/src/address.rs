@@ -13,9 +13,6 @@ use crate::errno::{Errno, Result};
 use libc::{AF_INET, AF_INET6, EAFNOSUPPORT, EINVAL};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The length of the longest address, a `sockaddr_in6`.
-pub const SOCKADDR_MAX: usize = 28;
-
 /// The address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
@@ -78,7 +75,7 @@ pub fn decode(bytes: &[u8]) -> Result<SocketAddr> {
 
 /// Writes a `sockaddr_in` or `sockaddr_in6`.
 pub fn encode(address: SocketAddr) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(SOCKADDR_MAX);
+    let mut bytes = Vec::with_capacity(size_of::<libc::sockaddr_in6>());
     let family = Family::of(address.ip());
     bytes.extend((family.number() as u16).to_ne_bytes());
     bytes.extend(address.port().to_be_bytes());

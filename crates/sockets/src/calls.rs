@@ -1,6 +1,6 @@
 //! The socket calls, for the driver of a stack.
 
-use crate::drive::{Drive, Sockets};
+use crate::drive::Drive;
 use crate::errno::Result;
 use crate::info::TcpInfo;
 use crate::stream::{Pieces, Sink};
@@ -25,7 +25,9 @@ pub trait SocketCalls: Drive + Sized {
     /// `EINVAL` if the socket is bound or connected, or for an IPv4-mapped address and a socket with `IPV6_V6ONLY`,
     /// `EAFNOSUPPORT` for an address of the other family, `EADDRNOTAVAIL` if it is not the host's, `EADDRINUSE`.
     fn bind(&mut self, fd: i32, address: SocketAddr) -> Result<()> {
-        opening::bind(self, fd, address)
+        let bound = self.with(|sockets| sockets.before_bind(fd, address))?;
+        let port = self.reserve(&bound)?;
+        self.with(|sockets| sockets.bind(fd, address, port))
     }
 
     /// `listen(2)`. As on Linux one connection more than `backlog` may wait, a negative one means the most, listening again
@@ -34,7 +36,11 @@ pub trait SocketCalls: Drive + Sized {
     /// # Errors
     /// `EINVAL` for a connected socket, `EADDRINUSE`.
     fn listen(&mut self, fd: i32, backlog: i32) -> Result<()> {
-        opening::listen(self, fd, backlog)
+        let port = match self.with(|sockets| sockets.before_listen(fd))? {
+            Some(bound) => self.reserve(&bound)?,
+            None => None,
+        };
+        self.with(|sockets| sockets.listen(fd, backlog, port))
     }
 
     /// `accept4(2)`: takes a connection out of the queue and gives its descriptor and the peer's address. The new socket has the
@@ -159,7 +165,9 @@ pub trait SocketCalls: Drive + Sized {
     /// # Errors
     /// `EINVAL` for another `how`, `ENOTCONN`.
     fn shutdown(&mut self, fd: i32, how: i32) -> Result<()> {
-        closing::shutdown(self, fd, how)
+        let awaited = self.with(|sockets| sockets.shutdown(fd, how))?;
+        awaited.into_iter().for_each(|awaited| self.wake(awaited));
+        Ok(())
     }
 
     /// `close(2)`. The descriptor is free afterwards, whatever happens. Unread data, or `SO_LINGER` of zero seconds, reset the
@@ -203,7 +211,7 @@ pub trait SocketCalls: Drive + Sized {
     /// # Errors
     /// `EBADF`.
     fn tcp_info(&mut self, fd: i32) -> Result<TcpInfo> {
-        self.with(|sockets: &mut Sockets<'_>| sockets.tcp_info(fd))
+        self.with(|sockets| sockets.tcp_info(fd))
     }
 
     /// `fcntl(2)` for the status and descriptor flags.

@@ -11,7 +11,7 @@ use transom_tcp::time::Duration;
 
 impl Sockets<'_> {
     /// Gives what threads may be waiting for that this has changed.
-    fn shutdown(&mut self, fd: i32, how: i32) -> Result<Vec<Awaited>> {
+    pub(crate) fn shutdown(&mut self, fd: i32, how: i32) -> Result<Vec<Awaited>> {
         let (read, write) = match how {
             SHUT_RD => (true, false),
             SHUT_WR => (false, true),
@@ -85,12 +85,6 @@ impl Sockets<'_> {
     fn is_delivered(&self, stream: &Stream) -> bool {
         !matches!(self.state(stream), State::FinWait1 | State::Closing | State::LastAck)
     }
-}
-
-pub(crate) fn shutdown(driver: &mut impl Drive, fd: i32, how: i32) -> Result<()> {
-    let awaited = driver.with(|sockets| sockets.shutdown(fd, how))?;
-    awaited.into_iter().for_each(|awaited| driver.wake(awaited));
-    Ok(())
 }
 
 /// `waits`: there is somebody to wait for a lingering close.

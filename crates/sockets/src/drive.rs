@@ -58,6 +58,29 @@ pub enum Awaited {
     Acceptable(ListenerId),
 }
 
+/// The event that a call on one socket waits for, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) awaited: Awaited,
+    /// Not at all: there is one attempt.
+    pub(crate) nonblocking: bool,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Waiting {
+    /// Calls `attempt` until it gives something, or waiting ends.
+    pub(crate) fn until<T>(
+        self,
+        driver: &mut impl Drive,
+        attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
+    ) -> Waited<T> {
+        match self.nonblocking {
+            true => driver.attempt(attempt),
+            false => driver.wait(self.awaited, self.timeout, attempt),
+        }
+    }
+}
+
 /// How waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited<T> {
@@ -141,16 +164,5 @@ pub trait Drive {
     ) -> Result<Option<Port>> {
         let _ = (remote, bound);
         Ok(None)
-    }
-
-    /// As [`Drive::wait`], or as [`Drive::attempt`] if the call is `nonblocking`.
-    fn wait_unless<T>(
-        &mut self,
-        nonblocking: bool,
-        awaited: Awaited,
-        timeout: Option<Duration>,
-        attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
-    ) -> Waited<T> {
-        if nonblocking { self.attempt(attempt) } else { self.wait(awaited, timeout, attempt) }
     }
 }

@@ -7,6 +7,7 @@ use libc::{
     EADDRINUSE, EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET, EINVAL, EIO, ENETUNREACH,
     ENFILE, EPIPE, ETIMEDOUT,
 };
+use std::io;
 use transom_stack::{ConnectError, ListenError};
 use transom_tcp::ConnectionError;
 
@@ -52,6 +53,25 @@ impl core::fmt::Display for Errno {
 }
 
 impl core::error::Error for Errno {}
+
+/// Of the operating system or of a device. An error without a number gets one by its kind.
+impl From<io::Error> for Errno {
+    fn from(error: io::Error) -> Self {
+        Errno(error.raw_os_error().unwrap_or_else(|| match error.kind() {
+            io::ErrorKind::NotFound => libc::ENODEV,
+            io::ErrorKind::PermissionDenied => libc::EPERM,
+            io::ErrorKind::AddrInUse => EADDRINUSE,
+            io::ErrorKind::AddrNotAvailable => EADDRNOTAVAIL,
+            io::ErrorKind::InvalidInput => EINVAL,
+            io::ErrorKind::TimedOut => ETIMEDOUT,
+            io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
+            io::ErrorKind::NetworkUnreachable => ENETUNREACH,
+            io::ErrorKind::HostUnreachable => libc::EHOSTUNREACH,
+            io::ErrorKind::OutOfMemory => libc::ENOMEM,
+            _ => libc::ENETDOWN,
+        }))
+    }
+}
 
 /// How a connection ended. `half_closed`: the peer's FIN had arrived before, and nothing had been closed here.
 pub(crate) fn of_connection(error: ConnectionError, half_closed: bool) -> Errno {

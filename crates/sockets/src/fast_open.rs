@@ -1,8 +1,8 @@
 //! TCP Fast Open (RFC 7413): `sendto` that connects, and connections that are used before their handshake is complete.
 
-use crate::drive::{Awaited, Drive, Sockets, Waited};
+use crate::drive::{Drive, Sockets, Waited};
 use crate::errno::{Errno, Result};
-use crate::opening::{self, Opening};
+use crate::opening;
 use crate::socket::{Role, Stream};
 use crate::stream::{self, How, Pieces};
 use libc::{EALREADY, EINPROGRESS, EINTR, EINVAL, EISCONN, MSG_DONTWAIT};
@@ -63,10 +63,9 @@ pub(crate) fn send_to(
         Ok(queued)
     })?;
     let or_queued = |errno| if queued > 0 { Ok(queued) } else { Err(Errno(errno)) };
-    let Opening { id, nonblocking, timeout } = driver.with(|sockets| sockets.opening(fd))?;
-    let nonblocking = nonblocking || flags & MSG_DONTWAIT != 0;
-    let awaited = Awaited::Writable(id);
-    match driver.wait_unless(nonblocking, awaited, timeout, |sockets| sockets.connected(fd)) {
+    let mut waiting = driver.with(|sockets| sockets.opening(fd))?;
+    waiting.nonblocking |= flags & MSG_DONTWAIT != 0;
+    match waiting.until(driver, |sockets| sockets.connected(fd)) {
         Waited::Done(outcome) => outcome?,
         Waited::TimedOut => return or_queued(if again { EALREADY } else { EINPROGRESS }),
         Waited::Interrupted => return or_queued(EINTR),

@@ -8,37 +8,8 @@ use transom_tcp::time::Duration;
 use transom_tcp::{AccurateInfo, ConnectionState, FastOpenFailure, Phase, State};
 use zerocopy::{Immutable, IntoBytes};
 
-/// `tcpi_options`: timestamps are in use.
-pub const TCPI_OPT_TIMESTAMPS: u8 = 1;
-/// `tcpi_options`: selective acknowledgement is in use.
-pub const TCPI_OPT_SACK: u8 = 2;
-/// `tcpi_options`: windows are scaled.
-pub const TCPI_OPT_WSCALE: u8 = 4;
-/// `tcpi_options`: data in the SYN was acknowledged.
-pub const TCPI_OPT_SYN_DATA: u8 = 32;
-
-/// `tcpi_state`: data flows.
-pub const TCP_ESTABLISHED: u8 = 1;
-/// `tcpi_state`: our SYN is out.
-pub const TCP_SYN_SENT: u8 = 2;
-/// `tcpi_state`: both SYNs are out.
-pub const TCP_SYN_RECV: u8 = 3;
-/// `tcpi_state`: we closed, and it is not acknowledged.
-pub const TCP_FIN_WAIT1: u8 = 4;
-/// `tcpi_state`: we closed, the peer has not.
-pub const TCP_FIN_WAIT2: u8 = 5;
-/// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
-pub const TCP_TIME_WAIT: u8 = 6;
-/// `tcpi_state`: no connection.
-pub const TCP_CLOSE: u8 = 7;
-/// `tcpi_state`: the peer closed, we have not.
-pub const TCP_CLOSE_WAIT: u8 = 8;
-/// `tcpi_state`: the peer closed, then we.
-pub const TCP_LAST_ACK: u8 = 9;
-/// `tcpi_state`: a listener.
-pub const TCP_LISTEN: u8 = 10;
-/// `tcpi_state`: both closed at the same time.
-pub const TCP_CLOSING: u8 = 11;
+/// The number of a listener's state in linux/tcp_states.h; those of connections are [`State::to_linux`]'s.
+const TCP_LISTEN: u8 = 10;
 
 /// The state of a connection as `TCP_INFO` shows it.
 #[repr(C)]
@@ -253,30 +224,10 @@ fn millis(span: Option<Duration>) -> u32 {
     small(span.unwrap_or(Duration::ZERO).as_millis())
 }
 
-fn state_number(state: State) -> u8 {
-    match state {
-        State::Closed => TCP_CLOSE,
-        State::SynSent => TCP_SYN_SENT,
-        State::SynReceived => TCP_SYN_RECV,
-        State::Established => TCP_ESTABLISHED,
-        State::FinWait1 => TCP_FIN_WAIT1,
-        State::FinWait2 => TCP_FIN_WAIT2,
-        State::CloseWait => TCP_CLOSE_WAIT,
-        State::Closing => TCP_CLOSING,
-        State::LastAck => TCP_LAST_ACK,
-        State::TimeWait => TCP_TIME_WAIT,
-    }
-}
-
 impl TcpInfo {
-    /// The structure as a program gets it.
-    pub fn bytes(&self) -> Vec<u8> {
-        self.as_bytes().to_vec()
-    }
-
     /// No connection.
     pub(crate) fn closed() -> Self {
-        TcpInfo { tcpi_state: TCP_CLOSE, ..TcpInfo::default() }
+        TcpInfo { tcpi_state: State::Closed.to_linux(), ..TcpInfo::default() }
     }
 
     /// A listener with so many connections that wait.
@@ -288,25 +239,29 @@ impl TcpInfo {
             ..TcpInfo::default()
         }
     }
+}
 
-    /// A connection.
-    pub fn of(info: &ConnectionState) -> Self {
+/// The structure as a program gets it.
+impl From<TcpInfo> for Vec<u8> {
+    fn from(info: TcpInfo) -> Self {
+        info.as_bytes().to_vec()
+    }
+}
+
+impl From<&ConnectionState> for TcpInfo {
+    fn from(info: &ConnectionState) -> Self {
         let mss = u64::from(info.mss.max(1));
         let segments = |bytes: u64| small(bytes.div_ceil(mss));
         let counters = &info.counters;
         // Bytes sent are counted with the FIN, bytes written without it.
         let sent = info.snd_nxt.since(info.snd_una).min(info.unacknowledged as u64);
-        let mut options = 0;
-        for (agreed, bit) in [
-            (info.timestamps, TCPI_OPT_TIMESTAMPS),
-            (info.sack, TCPI_OPT_SACK),
-            (info.window_scale.is_some(), TCPI_OPT_WSCALE),
-            (info.fast_open.syn_data_acked, TCPI_OPT_SYN_DATA),
-        ] {
-            options |= if agreed { bit } else { 0 };
-        }
+        // TCPI_OPT_TIMESTAMPS, _SACK, _WSCALE and _SYN_DATA of linux/tcp.h.
+        let options = u8::from(info.timestamps)
+            | u8::from(info.sack) << 1
+            | u8::from(info.window_scale.is_some()) << 2
+            | u8::from(info.fast_open.syn_data_acked) << 5;
         TcpInfo {
-            tcpi_state: state_number(info.state),
+            tcpi_state: info.state.to_linux(),
             tcpi_ca_state: match info.phase {
                 _ if info.reduced_for_mark => 2,
                 Phase::Open => 0,

@@ -9,8 +9,8 @@
 //! | [`SocketCalls`] | the calls, for the driver of a stack |
 //! | [`Drive`] | what a driver does, and a host's sockets at one moment |
 //! | [`Table`] | descriptors, and the sockets behind them |
-//! | [`address`], [`options`], [`info`] | addresses, options and `TCP_INFO` as C programs hold them |
-//! | [`PollFd`], [`Pieces`], [`Sink`] | what `poll` asks, and where bytes come from and go to |
+//! | [`address`], [`options`], [`TcpInfo`] | addresses, options and `TCP_INFO` as C programs hold them |
+//! | [`Sink`] | where received bytes go to |
 //! | [`Errno`] | errors by Linux' numbers |
 //!
 //! Linux' constants are those of `libc`.
@@ -22,7 +22,7 @@ mod closing;
 mod drive;
 mod errno;
 mod fast_open;
-pub mod info;
+mod info;
 mod opening;
 pub mod options;
 mod readiness;
@@ -34,7 +34,6 @@ mod urgent;
 pub use calls::SocketCalls;
 pub use drive::{Awaited, Drive, Port, Sockets, Waited};
 pub use errno::{Errno, Result};
-pub use readiness::PollFd;
-pub use stream::{Pieces, Sink};
+pub use info::TcpInfo;
+pub use stream::Sink;
 pub use table::Table;
-pub use urgent::SIOCATMARK;

@@ -1,7 +1,7 @@
 //! `bind`, `listen`, `accept`, `connect`, and the addresses of a socket.
 
 use crate::address::Family;
-use crate::drive::{Awaited, Drive, Port, Sockets, Waited};
+use crate::drive::{Awaited, Drive, Port, Sockets, Waited, Waiting};
 use crate::errno::{Errno, Result};
 use crate::socket::{Role, Socket, Stream};
 use crate::table::Table;
@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};
 use transom_stack::{ConnectionId, ListenConfig, Stack};
-use transom_tcp::time::Duration;
 use transom_tcp::{Profile, State};
 
 /// The longest accept queue (Linux' `somaxconn`).
@@ -64,7 +63,7 @@ impl Sockets<'_> {
     }
 
     /// Whether `bind` is possible for this socket and address, as far as others do not matter; and what it would mean.
-    fn before_bind(&self, fd: i32, address: SocketAddr) -> Result<Bound> {
+    pub(crate) fn before_bind(&self, fd: i32, address: SocketAddr) -> Result<Bound> {
         let socket = self.table.get(fd)?;
         if socket.family != Family::of(address.ip()) {
             return Err(Errno(EAFNOSUPPORT));
@@ -81,7 +80,7 @@ impl Sockets<'_> {
         Ok(socket.bound_to(address))
     }
 
-    fn bind(&mut self, fd: i32, address: SocketAddr, port: Option<Port>) -> Result<()> {
+    pub(crate) fn bind(&mut self, fd: i32, address: SocketAddr, port: Option<Port>) -> Result<()> {
         // Another thread may have been here since.
         self.before_bind(fd, address)?;
         let address = match &port {
@@ -114,14 +113,14 @@ impl Sockets<'_> {
     }
 
     /// The address that a socket gets by listening, if it is not bound yet.
-    fn before_listen(&self, fd: i32) -> Result<Option<Bound>> {
+    pub(crate) fn before_listen(&self, fd: i32) -> Result<Option<Bound>> {
         let socket = self.table.get(fd)?;
         let any = SocketAddr::new(socket.family.unspecified(), 0);
         let binds = matches!(socket.role, Role::Fresh) && socket.bound.is_none();
         Ok(binds.then(|| socket.bound_to(any)))
     }
 
-    fn listen(&mut self, fd: i32, backlog: i32, port: Option<Port>) -> Result<()> {
+    pub(crate) fn listen(&mut self, fd: i32, backlog: i32, port: Option<Port>) -> Result<()> {
         let backlog = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
         let backlog = backlog as usize + 1;
         let socket = self.table.get(fd)?;
@@ -230,12 +229,12 @@ impl Sockets<'_> {
         Ok(())
     }
 
-    /// The state of a connection that is being opened.
-    pub(crate) fn opening(&self, fd: i32) -> Result<Opening> {
+    /// How a call waits for a connection that is being opened.
+    pub(crate) fn opening(&self, fd: i32) -> Result<Waiting> {
         let socket = self.table.get(fd)?;
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);
         let Role::Stream(Stream { id, .. }) = socket.role else { return Err(Errno(ECONNABORTED)) };
-        Ok(Opening { id, nonblocking, timeout })
+        Ok(Waiting { awaited: Awaited::Writable(id), nonblocking, timeout })
     }
 
     /// How an attempt to connect came out, if it has.
@@ -286,44 +285,22 @@ impl Sockets<'_> {
     }
 }
 
-/// A connection that is being opened, and how long the socket waits for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    pub(crate) id: ConnectionId,
-    pub(crate) nonblocking: bool,
-    pub(crate) timeout: Option<Duration>,
-}
-
-pub(crate) fn bind(driver: &mut impl Drive, fd: i32, address: SocketAddr) -> Result<()> {
-    let bound = driver.with(|sockets| sockets.before_bind(fd, address))?;
-    let port = driver.reserve(&bound)?;
-    driver.with(|sockets| sockets.bind(fd, address, port))
-}
-
-pub(crate) fn listen(driver: &mut impl Drive, fd: i32, backlog: i32) -> Result<()> {
-    let port = match driver.with(|sockets| sockets.before_listen(fd))? {
-        Some(bound) => driver.reserve(&bound)?,
-        None => None,
-    };
-    driver.with(|sockets| sockets.listen(fd, backlog, port))
-}
-
 pub(crate) fn accept(driver: &mut impl Drive, fd: i32, flags: i32) -> Result<(i32, SocketAddr)> {
     let listener = |sockets: &Sockets<'_>| {
         let socket = sockets.table.get(fd)?;
         match socket.role {
             Role::Listener { id, .. } => {
-                Ok((id, socket.nonblocking, socket.options.receive_timeout))
+                let (nonblocking, timeout) = (socket.nonblocking, socket.options.receive_timeout);
+                Ok((id, Waiting { awaited: Awaited::Acceptable(id), nonblocking, timeout }))
             }
             Role::Fresh | Role::Stream(_) => Err(Errno(EINVAL)),
         }
     };
-    let (id, nonblocking, timeout) = driver.with(|sockets| listener(sockets))?;
+    let (id, waiting) = driver.with(|sockets| listener(sockets))?;
     if flags & !(SOCK_NONBLOCK | SOCK_CLOEXEC) != 0 {
         return Err(Errno(EINVAL));
     }
-    let awaited = Awaited::Acceptable(id);
-    let waited = driver.wait_unless(nonblocking, awaited, timeout, |sockets| {
+    let waited = waiting.until(driver, |sockets| {
         if let Err(error) = listener(sockets) {
             // Another thread has shut it down.
             return Some(Err(error));
@@ -362,9 +339,8 @@ pub(crate) fn connect(driver: &mut impl Drive, fd: i32, remote: SocketAddr) -> R
         }
     }
     let begun = if fresh { EINPROGRESS } else { EALREADY };
-    let Opening { id, nonblocking, timeout } = driver.with(|sockets| sockets.opening(fd))?;
-    let awaited = Awaited::Writable(id);
-    match driver.wait_unless(nonblocking, awaited, timeout, |sockets| sockets.connected(fd)) {
+    let waiting = driver.with(|sockets| sockets.opening(fd))?;
+    match waiting.until(driver, |sockets| sockets.connected(fd)) {
         Waited::Done(outcome) => outcome,
         Waited::TimedOut => Err(Errno(begun)),
         Waited::Interrupted => Err(Errno(EINTR)),

@@ -120,13 +120,16 @@ impl Options {
 
     /// The profile of connections opened with these settings, of one version of IP.
     pub(crate) fn profile(&self, base: &Profile, version: Family) -> Profile {
-        let mut profile =
-            base.clone().with_max_segment(self.max_segment).with_syn_r2(self.syn_retries);
+        let mut profile = base.clone();
         for entry in OPTIONS.iter().filter(|entry| is_for(entry, version)) {
-            if let Effect::Profile(meaning) = entry.effect
-                && let Some(option) = meaning(self)
-            {
-                option.shape(&mut profile);
+            match entry.effect {
+                Effect::Profile(meaning) => {
+                    if let Some(option) = meaning(self) {
+                        option.shape(&mut profile);
+                    }
+                }
+                Effect::OnProfile(shape) => shape(self, &mut profile),
+                Effect::None | Effect::Live(_) | Effect::OnConnection(_) => {}
             }
         }
         profile
@@ -307,15 +310,11 @@ impl Sockets<'_> {
     }
 
     pub(crate) fn tcp_info(&self, fd: i32) -> Result<TcpInfo> {
-        Ok(match self.table.get(fd)?.role {
-            Role::Fresh => TcpInfo::closed(),
-            Role::Listener { id, backlog } => {
-                TcpInfo::listening(self.stack.acceptable(id), backlog - 1)
-            }
-            Role::Stream(stream) => match self.connection(&stream) {
-                Some(connection) => TcpInfo::of(&connection.info(self.now())),
-                None => TcpInfo::closed(),
-            },
-        })
+        let socket = self.table.get(fd)?;
+        if let Role::Listener { id, backlog } = socket.role {
+            return Ok(TcpInfo::listening(self.stack.acceptable(id), backlog - 1));
+        }
+        let connection = self.connection_of(socket);
+        Ok(connection.map_or(TcpInfo::closed(), |connection| (&connection.info(self.now())).into()))
     }
 }

@@ -1,4 +1,4 @@
-//! `poll`: what could be done without waiting, by the rules of Linux' `tcp_poll`.
+//! Readiness: what could be done without waiting, by the rules of Linux' `tcp_poll`.
 
 use crate::drive::Sockets;
 use crate::socket::{Role, Stream};
@@ -6,18 +6,6 @@ use libc::{
     POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM,
 };
 use transom_tcp::State;
-
-/// A question about a descriptor, and its answer; laid out as Linux' `struct pollfd`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PollFd {
-    /// The descriptor; a negative one is passed over.
-    pub fd: i32,
-    /// The events asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
-    pub events: i16,
-    /// The events that hold.
-    pub revents: i16,
-}
 
 impl Sockets<'_> {
     /// All events that hold for a descriptor.
@@ -86,14 +74,5 @@ impl Sockets<'_> {
             let now = self.now();
             let _ = self.stack.with_connection(stream.id, now, |c| c.expect_room());
         }
-    }
-
-    /// Fills in what holds now, and counts the descriptors with any of it.
-    pub fn poll(&self, fds: &mut [PollFd]) -> usize {
-        for entry in fds.iter_mut() {
-            let asked = entry.events | POLLERR | POLLHUP | POLLNVAL;
-            entry.revents = if entry.fd < 0 { 0 } else { self.readiness(entry.fd) & asked };
-        }
-        fds.iter().filter(|entry| entry.revents != 0).count()
     }
 }

@@ -3,15 +3,13 @@
 //! Each call tries once; if there is nothing to be done and the socket is blocking, it waits (see [`Drive`]). What was
 //! moved before waiting ended is returned as a count, and the reason is left for the next call.
 
-use crate::drive::{Awaited, Drive, Sockets};
+use crate::drive::{Awaited, Drive, Sockets, Waiting};
 use crate::errno::{Errno, Result};
 use crate::socket::{Role, Stream};
 use libc::{
     ENOTCONN, EOPNOTSUPP, EPIPE, MSG_DONTWAIT, MSG_EOR, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK,
     MSG_TRUNC, MSG_WAITALL,
 };
-use transom_stack::ConnectionId;
-use transom_tcp::time::Duration;
 use transom_tcp::{State, WriteOptions};
 
 /// How bytes are sent.
@@ -41,7 +39,7 @@ impl How {
 }
 
 /// Bytes to send that lie in several places.
-pub type Pieces<'a> = &'a [&'a [u8]];
+pub(crate) type Pieces<'a> = &'a [&'a [u8]];
 
 /// The piece that comes after the first `done` bytes, what is left of it, and whether it is the last.
 fn piece_after<'a>(pieces: Pieces<'a>, mut done: usize) -> (&'a [u8], bool) {
@@ -139,8 +137,8 @@ impl Sockets<'_> {
         Ok(least.max(1))
     }
 
-    /// Begins to receive: what the call waits for, and how.
-    fn before_recv(&mut self, fd: i32, len: usize, flags: i32) -> Result<Receiving> {
+    /// Begins to receive: how the call waits, and for how many bytes.
+    fn before_recv(&mut self, fd: i32, len: usize, flags: i32) -> Result<(Waiting, usize)> {
         let Some(Stream { id, .. }) = self.stream(fd)? else { return Err(Errno(ENOTCONN)) };
         if self.holds_syn(fd) {
             // The answer to it is waited for.
@@ -149,7 +147,8 @@ impl Sockets<'_> {
         let wanted = self.wanted(fd, len, flags)?;
         let socket = self.table.get(fd)?;
         let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
-        Ok(Receiving { id, nonblocking, timeout: socket.options.receive_timeout, wanted })
+        let timeout = socket.options.receive_timeout;
+        Ok((Waiting { awaited: Awaited::Readable(id), nonblocking, timeout }, wanted))
     }
 
     /// Takes what is there, up to the urgent byte. `more`: bytes were taken by the same call before, so that what ends it
@@ -307,15 +306,6 @@ impl Sockets<'_> {
     }
 }
 
-/// How a call receives.
-#[derive(Clone, Copy, Debug)]
-struct Receiving {
-    id: ConnectionId,
-    nonblocking: bool,
-    timeout: Option<Duration>,
-    wanted: usize,
-}
-
 pub(crate) fn recv(
     driver: &mut impl Drive,
     fd: i32,
@@ -326,7 +316,7 @@ pub(crate) fn recv(
     if flags & !KNOWN != 0 {
         return Err(Errno(EOPNOTSUPP));
     }
-    let receiving = driver.with(|sockets| sockets.before_recv(fd, sink.len(), flags))?;
+    let (waiting, wanted) = driver.with(|sockets| sockets.before_recv(fd, sink.len(), flags))?;
     let peek = flags & MSG_PEEK != 0;
     if flags & MSG_OOB != 0 {
         let mut byte = [0];
@@ -338,16 +328,19 @@ pub(crate) fn recv(
     if flags & MSG_TRUNC != 0 {
         sink = Sink::Drop(sink.len());
     }
-    if peek { self::peek(driver, fd, sink, receiving) } else { take(driver, fd, sink, receiving) }
+    match peek {
+        true => self::peek(driver, fd, sink, waiting, wanted),
+        false => take(driver, fd, sink, waiting, wanted),
+    }
 }
 
 fn take(
     driver: &mut impl Drive,
     fd: i32,
     mut sink: Sink<'_, '_>,
-    receiving: Receiving,
+    waiting: Waiting,
+    wanted: usize,
 ) -> Result<usize> {
-    let Receiving { id, nonblocking, timeout, wanted } = receiving;
     let room = sink.len();
     let mut done = 0;
     // Until nothing is left: what ends the stream may have come together with the last data.
@@ -366,8 +359,7 @@ fn take(
             }
         }
     };
-    let awaited = Awaited::Readable(id);
-    let waited = driver.wait_unless(nonblocking, awaited, timeout, attempt);
+    let waited = waiting.until(driver, attempt);
     waited.into_result().flatten().or_else(|error| count_or(error, done))
 }
 
@@ -375,19 +367,16 @@ fn peek(
     driver: &mut impl Drive,
     fd: i32,
     mut sink: Sink<'_, '_>,
-    receiving: Receiving,
+    waiting: Waiting,
+    wanted: usize,
 ) -> Result<usize> {
-    let Receiving { id, nonblocking, timeout, wanted } = receiving;
     let mut attempt = |sockets: &mut Sockets<'_>, wanted| match sockets.peek_now(fd, &mut sink) {
         Ok(Received::Bytes(count)) if count < wanted && !sockets.is_over(fd) => None,
         Ok(Received::Bytes(count)) => Some(Ok(count)),
         Ok(Received::Nothing) => None,
         Err(error) => Some(Err(error)),
     };
-    let awaited = Awaited::Readable(id);
-    let waited =
-        driver.wait_unless(nonblocking, awaited, timeout, |sockets| attempt(sockets, wanted));
-    match waited.into_result() {
+    match waiting.until(driver, |sockets| attempt(sockets, wanted)).into_result() {
         Ok(outcome) => outcome,
         // Less than the whole is better than nothing.
         Err(in_vain) => driver.with(|sockets| attempt(sockets, 1)).unwrap_or(Err(in_vain)),
@@ -412,16 +401,13 @@ pub(crate) fn send_from(
     flags: i32,
 ) -> Result<usize> {
     let how = How::of_flags(flags)?;
-    let (id, nonblocking, timeout) = driver.with(|sockets| {
+    let waiting = driver.with(|sockets| {
         let socket = sockets.table.get(fd)?;
-        match socket.role {
-            Role::Stream(Stream { id, .. }) => {
-                Ok((id, socket.nonblocking, socket.options.send_timeout))
-            }
-            Role::Fresh | Role::Listener { .. } => Err(Errno(EPIPE)),
-        }
+        let Role::Stream(Stream { id, .. }) = socket.role else { return Err(Errno(EPIPE)) };
+        let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+        let timeout = socket.options.send_timeout;
+        Ok(Waiting { awaited: Awaited::Writable(id), nonblocking, timeout })
     })?;
-    let nonblocking = nonblocking || flags & MSG_DONTWAIT != 0;
     let total = pieces.iter().map(|piece| piece.len()).sum::<usize>().saturating_sub(sent);
     let mut done = 0;
     let attempt = |sockets: &mut Sockets<'_>| {
@@ -435,7 +421,6 @@ pub(crate) fn send_from(
         }
         (done >= total && sockets.is_past_handshake(fd)).then_some(Ok(done))
     };
-    let awaited = Awaited::Writable(id);
-    let waited = driver.wait_unless(nonblocking, awaited, timeout, attempt);
+    let waited = waiting.until(driver, attempt);
     waited.into_result().flatten().or_else(|error| count_or(error, done))
 }

@@ -11,8 +11,8 @@ use crate::socket::{Role, Stream};
 use libc::{EAGAIN, EINVAL, ENOTCONN, ENOTTY, FIONREAD, SIOCOUTQNSD, TIOCOUTQ};
 use transom_tcp::State;
 
-/// `ioctl`: whether the next byte is the urgent one.
-pub const SIOCATMARK: u64 = 0x8905;
+/// Asks whether the next byte is the urgent one (linux/sockios.h; `libc` has it for other systems alone).
+const SIOCATMARK: u64 = 0x8905;
 
 impl Sockets<'_> {
     /// How many ordinary bytes precede the urgent one, if it is announced and not passed. It may not have arrived, but if

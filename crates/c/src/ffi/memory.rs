@@ -5,54 +5,31 @@
 //! where memory is needed.
 
 use libc::{EFAULT, EINVAL, iovec};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 use transom_sockets::{Errno, Result};
 
-#[path = "../../../sansio/src/ffi/copies.rs"]
-mod copies;
+#[path = "../../../sansio/src/ffi/shared.rs"]
+mod shared;
 
-pub(super) use copies::{bytes, copy_out_sized, give_option, read, write};
+pub(super) use shared::{
+    address, answer_poll, bytes, destination, give_address, give_option, give_text, has_bytes,
+    option_value, panic_text, read, text, write,
+};
 
 /// The most pieces of memory in one call (Linux' `UIO_MAXIOV`).
 pub(super) const MAX_PIECES: usize = 1024;
-
-fn check(at: *const c_void, len: usize) -> Result<bool> {
-    if len == 0 {
-        return Ok(false);
-    }
-    if at.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    if isize::try_from(len).is_err() {
-        return Err(Errno(EINVAL));
-    }
-    Ok(true)
-}
 
 /// Memory for `len` bytes at `at`. The library writes there and reads nothing that it has not written.
 ///
 /// # Safety
 /// As the module says, for writing.
 pub(super) unsafe fn writable_bytes<'a>(at: *mut c_void, len: usize) -> Result<&'a mut [u8]> {
-    if !check(at, len)? {
+    if !has_bytes(at, len)? {
         return Ok(&mut []);
     }
     // SAFETY: not null, of a possible length, and writable by what the caller promises. It came from C, so the compiler cannot
     // take it for memory without a value.
     Ok(unsafe { core::slice::from_raw_parts_mut(at.cast(), len) })
-}
-
-/// The string at `at`, or nothing at null.
-///
-/// # Safety
-/// As the module says: a string that ends with a zero byte.
-pub(super) unsafe fn c_str<'a>(at: *const c_char) -> Result<&'a str> {
-    if at.is_null() {
-        return Ok("");
-    }
-    // SAFETY: not null, and a string that ends by what the caller promises.
-    let text = unsafe { CStr::from_ptr(at) };
-    text.to_str().map_err(|_| Errno(EINVAL))
 }
 
 /// The pieces that `count` structures at `at` describe, once their number is known to be possible.
@@ -63,7 +40,7 @@ unsafe fn pieces<'a>(at: *const iovec, count: usize) -> Result<&'a [iovec]> {
     if count > MAX_PIECES {
         return Err(Errno(EINVAL));
     }
-    if !check(at.cast(), count)? {
+    if !has_bytes(at.cast(), count)? {
         return Ok(&[]);
     }
     if !at.is_aligned() {

@@ -1,45 +1,12 @@
 //! Sockets: made, bound, connected, asked and closed.
 
-use super::{c_result, call_and_notify, libc_result, memory, socket};
+use super::{c_result, libc_result, memory, on_socket, socket};
 use crate::entry::Entry;
 use crate::registry;
 use libc::{EFAULT, EINVAL, F_GETFL, F_SETFL, O_NONBLOCK, sockaddr, socklen_t};
 use std::ffi::{c_int, c_long, c_ulong, c_void};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use transom_sockets::address::{self, SOCKADDR_MAX};
 use transom_sockets::{Errno, Result, SocketCalls};
-
-/// An option's value is never as long.
-const MAX_OPTION: usize = 4096;
-
-/// Reads a socket address.
-///
-/// # Safety
-/// `from` is null or valid for reading `len` bytes.
-pub(super) unsafe fn address(from: *const sockaddr, len: socklen_t) -> Result<SocketAddr> {
-    if from.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    // Bytes beyond the longest address do not matter.
-    let len = (len as usize).min(SOCKADDR_MAX);
-    // SAFETY: what the caller promises.
-    address::decode(unsafe { memory::bytes(from.cast(), len) }?)
-}
-
-/// Writes a socket address to `to`, as much of it as the `*len` bytes there can take, and its length to `len`.
-///
-/// # Safety
-/// `to` is null or valid for writing `*len` bytes; `len` is null or valid for reading and writing.
-unsafe fn write_address(
-    address: SocketAddr,
-    to: *mut sockaddr,
-    len: *mut socklen_t,
-) -> Result<c_int> {
-    // SAFETY: what the caller promises.
-    unsafe { memory::copy_out_sized(&address::encode(address), to.cast(), len, false) }?;
-    Ok(0)
-}
 
 /// Makes a TCP socket on the default stack: AF_INET or AF_INET6, SOCK_STREAM with SOCK_NONBLOCK or SOCK_CLOEXEC, and 0 or IPPROTO_TCP.
 ///
@@ -81,14 +48,12 @@ pub extern "C" fn transom_is_socket(fd: c_int) -> c_int {
 /// `addr` is null or valid for reading `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::bind(fd, addr, len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::bind(fd, addr, len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
-        let addr = unsafe { address(addr, len) }?;
-        call_and_notify(&entry, |entry| entry.driven().bind(entry.key, addr).map(|()| 0))
+        let addr = unsafe { memory::address(addr.cast(), len) }?;
+        entry.call(|stack, key| stack.bind(key, addr)).map(|()| 0)
     })
 }
 
@@ -97,13 +62,9 @@ pub unsafe extern "C" fn transom_bind(fd: c_int, addr: *const sockaddr, len: soc
 /// Returns 0. Errors: EINVAL for a connected socket, EADDRINUSE.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_listen(fd: c_int, backlog: c_int) -> c_int {
-    c_result(|| match socket(fd)? {
-        // SAFETY: no memory is passed.
-        None => libc_result(unsafe { libc::listen(fd, backlog) }),
-        Some(entry) => {
-            call_and_notify(&entry, |entry| entry.driven().listen(entry.key, backlog).map(|()| 0))
-        }
-    })
+    // SAFETY: no memory is passed.
+    let system = || unsafe { libc::listen(fd, backlog) };
+    on_socket(fd, system, |entry| entry.call(|stack, key| stack.listen(key, backlog)).map(|()| 0))
 }
 
 /// connect(2). A blocking socket waits for the handshake.
@@ -119,14 +80,12 @@ pub unsafe extern "C" fn transom_connect(
     addr: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::connect(fd, addr, len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::connect(fd, addr, len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
-        let addr = unsafe { address(addr, len) }?;
-        call_and_notify(&entry, |entry| entry.driven().connect(entry.key, addr).map(|()| 0))
+        let addr = unsafe { memory::address(addr.cast(), len) }?;
+        entry.call(|stack, key| stack.connect(key, addr)).map(|()| 0)
     })
 }
 
@@ -159,20 +118,17 @@ pub unsafe extern "C" fn transom_accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::accept4(fd, addr, len, flags) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::accept4(fd, addr, len, flags) };
+    on_socket(fd, system, |entry| {
         if !addr.is_null() && len.is_null() {
             return Err(Errno(EFAULT));
         }
-        let (key, remote) =
-            call_and_notify(&entry, |entry| entry.driven().accept(entry.key, flags))?;
+        let (key, remote) = entry.call(|stack, key| stack.accept(key, flags))?;
         let accepted = registry::insert(&entry.stack, key)?;
         if !addr.is_null() {
             // SAFETY: what the caller promises.
-            unsafe { write_address(remote, addr, len) }.inspect_err(|_| {
+            unsafe { memory::give_address(remote, addr.cast(), len) }.inspect_err(|_| {
                 registry::remove(accepted);
             })?;
         }
@@ -192,14 +148,12 @@ pub unsafe extern "C" fn transom_getsockname(
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    c_result(|| match socket(fd)? {
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::getsockname(fd, addr, len) };
+    on_socket(fd, system, |entry| {
+        let local = entry.driven().local_address(entry.key)?;
         // SAFETY: what the caller promises.
-        None => libc_result(unsafe { libc::getsockname(fd, addr, len) }),
-        Some(entry) => {
-            let local = entry.driven().local_address(entry.key)?;
-            // SAFETY: what the caller promises.
-            unsafe { write_address(local, addr, len) }
-        }
+        unsafe { memory::give_address(local, addr.cast(), len) }.map(|()| 0)
     })
 }
 
@@ -215,14 +169,12 @@ pub unsafe extern "C" fn transom_getpeername(
     addr: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
-    c_result(|| match socket(fd)? {
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::getpeername(fd, addr, len) };
+    on_socket(fd, system, |entry| {
+        let peer = entry.driven().peer_address(entry.key)?;
         // SAFETY: what the caller promises.
-        None => libc_result(unsafe { libc::getpeername(fd, addr, len) }),
-        Some(entry) => {
-            let peer = entry.driven().peer_address(entry.key)?;
-            // SAFETY: what the caller promises.
-            unsafe { write_address(peer, addr, len) }
-        }
+        unsafe { memory::give_address(peer, addr.cast(), len) }.map(|()| 0)
     })
 }
 
@@ -240,19 +192,15 @@ pub unsafe extern "C" fn transom_getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::getsockopt(fd, level, name, value, len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::getsockopt(fd, level, name, value, len) };
+    on_socket(fd, system, |entry| {
         if value.is_null() || len.is_null() {
             return Err(Errno(EFAULT));
         }
-        let option =
-            call_and_notify(&entry, |entry| entry.driven().option(entry.key, level, name))?;
+        let option = entry.call(|stack, key| stack.option(key, level, name))?;
         // SAFETY: what the caller promises.
-        unsafe { memory::give_option(level, option, value, len) }?;
-        Ok(0)
+        unsafe { memory::give_option(level, option, value, len) }.map(|()| 0)
     })
 }
 
@@ -270,19 +218,12 @@ pub unsafe extern "C" fn transom_setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::setsockopt(fd, level, name, value, len) });
-        };
-        if len as usize > MAX_OPTION {
-            return Err(Errno(EINVAL));
-        }
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::setsockopt(fd, level, name, value, len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
-        let value = unsafe { memory::bytes(value, len as usize) }?;
-        call_and_notify(&entry, |entry| {
-            entry.driven().set_option(entry.key, level, name, value).map(|()| 0)
-        })
+        let value = unsafe { memory::option_value(value, len) }?;
+        entry.call(|stack, key| stack.set_option(key, level, name, value)).map(|()| 0)
     })
 }
 
@@ -291,13 +232,9 @@ pub unsafe extern "C" fn transom_setsockopt(
 /// Returns 0. Errors: EINVAL, ENOTCONN.
 #[unsafe(no_mangle)]
 pub extern "C" fn transom_shutdown(fd: c_int, how: c_int) -> c_int {
-    c_result(|| match socket(fd)? {
-        // SAFETY: no memory is passed.
-        None => libc_result(unsafe { libc::shutdown(fd, how) }),
-        Some(entry) => {
-            call_and_notify(&entry, |entry| entry.driven().shutdown(entry.key, how).map(|()| 0))
-        }
-    })
+    // SAFETY: no memory is passed.
+    let system = || unsafe { libc::shutdown(fd, how) };
+    on_socket(fd, system, |entry| entry.call(|stack, key| stack.shutdown(key, how)).map(|()| 0))
 }
 
 /// close(2). The descriptor is free at once. While another thread waits in a call on the socket, the connection stays open until that call
@@ -349,21 +286,18 @@ pub unsafe extern "C" fn transom_ioctl(
     request: c_ulong,
     argument: *mut c_void,
 ) -> c_int {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::ioctl(fd, request, argument) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::ioctl(fd, request, argument) };
+    on_socket(fd, system, |entry| {
         let argument = argument.cast::<c_int>();
         if request == libc::FIONBIO {
             // SAFETY: what the caller promises.
             let on = unsafe { memory::read(argument) }? != 0;
-            return set_nonblocking(&entry, on);
+            return set_nonblocking(entry, on);
         }
         let answer = entry.driven().ioctl(entry.key, request)?;
         // SAFETY: what the caller promises.
-        unsafe { memory::write(argument, answer) }?;
-        Ok(0)
+        unsafe { memory::write(argument, answer) }.map(|()| 0)
     })
 }
 

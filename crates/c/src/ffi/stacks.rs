@@ -31,8 +31,8 @@ pub unsafe extern "C" fn transom_stack_open(
 ) -> c_int {
     c_result(|| {
         // SAFETY: what the caller promises.
-        let (device, addresses, tcp) =
-            unsafe { (memory::c_str(device)?, memory::c_str(addresses)?, memory::c_str(tcp)?) };
+        let text = |from| unsafe { memory::text(from) }.map(Option::unwrap_or_default);
+        let (device, addresses, tcp) = (text(device)?, text(addresses)?, text(tcp)?);
         if device.is_empty() {
             set_message("no device is named");
             return Err(Errno(EINVAL));
@@ -77,13 +77,5 @@ pub extern "C" fn transom_stack_fd(stack: c_int) -> c_int {
 pub unsafe extern "C" fn transom_message(text: *mut c_char, room: usize) -> usize {
     let message = last_message();
     // SAFETY: what the caller promises.
-    if let Ok(out) = unsafe { memory::writable_bytes(text.cast(), room) }
-        && let Some((end, out)) = out.split_last_mut()
-    {
-        let len = message.len().min(out.len());
-        out[..len].copy_from_slice(&message.as_bytes()[..len]);
-        out[len..].fill(0);
-        *end = 0;
-    }
-    message.len()
+    unsafe { memory::give_text(&message, text, room) }.unwrap_or(message.len())
 }

@@ -1,16 +1,15 @@
 //! Reading and writing.
 
-use super::sockets::address;
-use super::{c_result, call_and_notify, libc_result, memory, socket, to_ssize};
+use super::{libc_result, memory, on_socket, socket, to_ssize};
 use crate::entry::Entry;
 use crate::signals;
 use libc::{
-    EINVAL, EMSGSIZE, EPIPE, MSG_FASTOPEN, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC, iovec, msghdr, off_t,
-    sockaddr, socklen_t, ssize_t,
+    EINVAL, EMSGSIZE, EPIPE, MSG_MORE, MSG_NOSIGNAL, MSG_TRUNC, iovec, msghdr, off_t, sockaddr,
+    socklen_t, ssize_t,
 };
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
-use transom_sockets::{Errno, Pieces, Result, Sink, SocketCalls};
+use transom_sockets::{Errno, Result, Sink, SocketCalls};
 
 /// How much is read at once from a file that is sent.
 const FILE_PIECE: usize = 128 * 1024;
@@ -18,37 +17,33 @@ const FILE_PIECE: usize = 128 * 1024;
 /// Sends, with the signal of a write that nobody reads.
 fn send(
     entry: &Entry,
-    pieces: Pieces<'_>,
+    pieces: &[&[u8]],
     flags: c_int,
     remote: Option<SocketAddr>,
 ) -> Result<usize> {
-    let sent = call_and_notify(entry, |entry| {
-        entry.driven().send_pieces(entry.key, pieces, flags, remote)
-    });
+    let sent = entry.call(|stack, key| stack.send_pieces(key, pieces, flags, remote));
     if sent == Err(Errno(EPIPE)) && flags & MSG_NOSIGNAL == 0 {
         signals::raise_sigpipe();
     }
     sent
 }
 
-fn receive(entry: &Entry, rooms: &mut [&mut [u8]], flags: c_int) -> Result<usize> {
-    call_and_notify(entry, |entry| entry.driven().recv_into(entry.key, Sink::Copy(rooms), flags))
+fn receive(entry: &Entry, sink: Sink<'_, '_>, flags: c_int) -> Result<ssize_t> {
+    entry.call(|stack, key| stack.recv_into(key, sink, flags)).map(to_ssize)
 }
 
-/// The address that `sendto` and `sendmsg` look at: only with MSG_FASTOPEN.
+/// Receives to one place, or with MSG_TRUNC to none.
 ///
 /// # Safety
-/// `addr` is null or valid for reading `len` bytes.
-unsafe fn destination(
-    addr: *const sockaddr,
-    len: socklen_t,
-    flags: c_int,
-) -> Result<Option<SocketAddr>> {
-    if flags & MSG_FASTOPEN == 0 || addr.is_null() {
-        return Ok(None);
+/// `to` is null or valid for writing `len` bytes.
+unsafe fn receive_to(entry: &Entry, to: *mut c_void, len: usize, flags: c_int) -> Result<ssize_t> {
+    if flags & MSG_TRUNC != 0 {
+        let len = isize::try_from(len).map_err(|_| Errno(EINVAL))? as usize;
+        return receive(entry, Sink::Drop(len), flags);
     }
     // SAFETY: what the caller promises.
-    unsafe { address(addr, len) }.map(Some)
+    let room = unsafe { memory::writable_bytes(to, len) }?;
+    receive(entry, Sink::Copy(&mut [room]), flags)
 }
 
 /// read(2): up to `len` bytes; 0 is the end of the stream.
@@ -59,15 +54,10 @@ unsafe fn destination(
 /// `to` is null or valid for writing `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_read(fd: c_int, to: *mut c_void, len: usize) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::read(fd, to, len) });
-        };
-        // SAFETY: what the caller promises.
-        let room = unsafe { memory::writable_bytes(to, len) }?;
-        receive(&entry, &mut [room], 0).map(to_ssize)
-    })
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::read(fd, to, len) };
+    // SAFETY: what the caller promises.
+    on_socket(fd, system, |entry| unsafe { receive_to(entry, to, len, 0) })
 }
 
 /// recv(2) with MSG_PEEK, MSG_OOB, MSG_WAITALL, MSG_DONTWAIT, or MSG_TRUNC, with which `to` may be NULL.
@@ -84,23 +74,10 @@ pub unsafe extern "C" fn transom_recv(
     len: usize,
     flags: c_int,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::recv(fd, to, len, flags) });
-        };
-        if flags & MSG_TRUNC != 0 {
-            let len = isize::try_from(len).map_err(|_| Errno(EINVAL))? as usize;
-            let sink = Sink::Drop(len);
-            return call_and_notify(&entry, |entry| {
-                entry.driven().recv_into(entry.key, sink, flags)
-            })
-            .map(to_ssize);
-        }
-        // SAFETY: what the caller promises.
-        let room = unsafe { memory::writable_bytes(to, len) }?;
-        receive(&entry, &mut [room], flags).map(to_ssize)
-    })
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::recv(fd, to, len, flags) };
+    // SAFETY: what the caller promises.
+    on_socket(fd, system, |entry| unsafe { receive_to(entry, to, len, flags) })
 }
 
 /// recvfrom(2): transom_recv. A stream names no sender, so `*addr_len` becomes 0.
@@ -118,19 +95,17 @@ pub unsafe extern "C" fn transom_recvfrom(
     addr: *mut sockaddr,
     addr_len: *mut socklen_t,
 ) -> ssize_t {
-    if matches!(socket(fd), Ok(None)) {
-        return c_result(|| {
-            // SAFETY: what the caller promises.
-            libc_result(unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) })
-        });
-    }
     // SAFETY: what the caller promises.
-    let received = unsafe { transom_recv(fd, to, len, flags) };
-    if received >= 0 && !addr.is_null() && !addr_len.is_null() {
+    let system = || unsafe { libc::recvfrom(fd, to, len, flags, addr, addr_len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
-        let _ = unsafe { memory::write(addr_len, 0) };
-    }
-    received
+        let received = unsafe { receive_to(entry, to, len, flags) }?;
+        if !addr.is_null() && !addr_len.is_null() {
+            // SAFETY: what the caller promises.
+            unsafe { memory::write(addr_len, 0) }?;
+        }
+        Ok(received)
+    })
 }
 
 /// readv(2).
@@ -145,15 +120,13 @@ pub unsafe extern "C" fn transom_readv(
     pieces: *const iovec,
     piece_count: c_int,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::readv(fd, pieces, piece_count) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::readv(fd, pieces, piece_count) };
+    on_socket(fd, system, |entry| {
         let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
         // SAFETY: what the caller promises.
         let mut rooms = unsafe { memory::writable_pieces(pieces, number) }?;
-        receive(&entry, &mut rooms, 0).map(to_ssize)
+        receive(entry, Sink::Copy(&mut rooms), 0)
     })
 }
 
@@ -165,23 +138,21 @@ pub unsafe extern "C" fn transom_readv(
 /// `message` is null or valid for reading and writing, and what its pieces describe for writing, without overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::recvmsg(fd, message, flags) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::recvmsg(fd, message, flags) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
         let mut header = unsafe { memory::read(message) }?;
         let number = piece_count(&header)?;
         // SAFETY: what the caller promises.
         let mut rooms = unsafe { memory::writable_pieces(header.msg_iov, number) }?;
-        let received = receive(&entry, &mut rooms, flags)?;
+        let received = receive(entry, Sink::Copy(&mut rooms), flags)?;
         header.msg_namelen = 0;
         header.msg_controllen = 0;
         header.msg_flags = 0;
         // SAFETY: what the caller promises.
         unsafe { memory::write(message, header) }?;
-        Ok(to_ssize(received))
+        Ok(received)
     })
 }
 
@@ -199,14 +170,12 @@ fn piece_count(message: &msghdr) -> Result<usize> {
 /// `from` is null or valid for reading `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn transom_write(fd: c_int, from: *const c_void, len: usize) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::write(fd, from, len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::write(fd, from, len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
         let bytes = unsafe { memory::bytes(from, len) }?;
-        send(&entry, &[bytes], 0, None).map(to_ssize)
+        send(entry, &[bytes], 0, None).map(to_ssize)
     })
 }
 
@@ -243,15 +212,14 @@ pub unsafe extern "C" fn transom_sendto(
     addr: *const sockaddr,
     addr_len: socklen_t,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::sendto(fd, from, len, flags, addr, addr_len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::sendto(fd, from, len, flags, addr, addr_len) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
-        let (bytes, remote) =
-            unsafe { (memory::bytes(from, len)?, destination(addr, addr_len, flags)?) };
-        send(&entry, &[bytes], flags, remote).map(to_ssize)
+        let (bytes, remote) = unsafe {
+            (memory::bytes(from, len)?, memory::destination(addr.cast(), addr_len, flags)?)
+        };
+        send(entry, &[bytes], flags, remote).map(to_ssize)
     })
 }
 
@@ -267,15 +235,13 @@ pub unsafe extern "C" fn transom_writev(
     pieces: *const iovec,
     piece_count: c_int,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::writev(fd, pieces, piece_count) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::writev(fd, pieces, piece_count) };
+    on_socket(fd, system, |entry| {
         let number = usize::try_from(piece_count).map_err(|_| Errno(EINVAL))?;
         // SAFETY: what the caller promises.
         let bytes = unsafe { memory::readable_pieces(pieces, number) }?;
-        send(&entry, &bytes, 0, None).map(to_ssize)
+        send(entry, &bytes, 0, None).map(to_ssize)
     })
 }
 
@@ -291,23 +257,20 @@ pub unsafe extern "C" fn transom_sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::sendmsg(fd, message, flags) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::sendmsg(fd, message, flags) };
+    on_socket(fd, system, |entry| {
         // SAFETY: what the caller promises.
         let header = unsafe { memory::read(message) }?;
         let number = piece_count(&header)?;
         // SAFETY: what the caller promises.
         let (bytes, remote) = unsafe {
-            let name = header.msg_name.cast::<sockaddr>();
             (
                 memory::readable_pieces(header.msg_iov, number)?,
-                destination(name, header.msg_namelen, flags)?,
+                memory::destination(header.msg_name, header.msg_namelen, flags)?,
             )
         };
-        send(&entry, &bytes, flags, remote).map(to_ssize)
+        send(entry, &bytes, flags, remote).map(to_ssize)
     })
 }
 
@@ -324,11 +287,9 @@ pub unsafe extern "C" fn transom_sendfile(
     offset: *mut off_t,
     len: usize,
 ) -> ssize_t {
-    c_result(|| {
-        let Some(entry) = socket(fd)? else {
-            // SAFETY: what the caller promises.
-            return libc_result(unsafe { libc::sendfile(fd, from, offset, len) });
-        };
+    // SAFETY: what the caller promises.
+    let system = || unsafe { libc::sendfile(fd, from, offset, len) };
+    on_socket(fd, system, |entry| {
         if socket(from)?.is_some() {
             return Err(Errno(EINVAL));
         }
@@ -356,7 +317,7 @@ pub unsafe extern "C" fn transom_sendfile(
                 break Ok(());
             }
             let more = if done + piece.len() < len && piece.len() == room { MSG_MORE } else { 0 };
-            match send(&entry, &[piece], more, None) {
+            match send(entry, &[piece], more, None) {
                 Ok(sent) => {
                     done += sent;
                     at += to_ssize(sent) as off_t;

@@ -7,24 +7,24 @@ use libc::{
     EBADF, EFAULT, EINVAL, POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, epoll_event,
     fd_set, nfds_t, pollfd, sigset_t, timespec, timeval,
 };
-use rustix::event::Timespec;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
-use transom_sockets::{Errno, PollFd, Result};
+use transom_sockets::{Errno, Result};
 
-/// Descriptors in one poll at most.
-const MAX_POLL: usize = 1 << 20;
-
-const _: () = assert!(size_of::<PollFd>() == size_of::<pollfd>());
+/// So many sockets [`transom_ready`] tells of at most.
+const MAX_READY: usize = 1 << 20;
 
 /// Asks the kernel, with these signals blocked meanwhile.
-fn ppoll(fds: &mut [PollFd], timeout: Option<Timespec>, signals: *const sigset_t) -> Result<usize> {
-    let timeout = timeout.map(|span| timespec { tv_sec: span.tv_sec, tv_nsec: span.tv_nsec as _ });
+fn ppoll(fds: &mut [pollfd], timeout: Option<Duration>, signals: *const sigset_t) -> Result<usize> {
+    let timeout = timeout.map(|span| timespec {
+        tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: span.subsec_nanos().into(),
+    });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let len = fds.len() as nfds_t;
-    // SAFETY: the structures are laid out as the kernel's, and as many as `len` says; the timeout lives until the call returns; the set is null or one
+    // SAFETY: the structures are as many as `len` says; the timeout lives until the call returns; the set is null or one
     // of the caller's.
-    let ready = unsafe { libc::ppoll(fds.as_mut_ptr().cast(), len, timeout, signals) };
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), len, timeout, signals) };
     libc_result(ready).map(|ready| usize::try_from(ready).unwrap_or(0))
 }
 
@@ -94,24 +94,9 @@ unsafe fn poll_memory(
     signals: *const sigset_t,
 ) -> Result<c_int> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    if count > MAX_POLL {
-        return Err(Errno(EINVAL));
-    }
-    if fds.is_null() && count > 0 {
-        return Err(Errno(EFAULT));
-    }
-    let fds = fds.cast::<PollFd>();
-    let mut pollfds = Vec::with_capacity(count);
-    for index in 0..count {
-        // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `count`.
-        pollfds.push(unsafe { memory::read(fds.wrapping_add(index)) }?);
-    }
-    let ready = poll(&mut pollfds, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
-    for (index, answer) in pollfds.iter().enumerate() {
-        // SAFETY: as above.
-        unsafe { memory::write(fds.wrapping_add(index), *answer) }?;
-    }
-    Ok(c_int::try_from(ready).unwrap_or(c_int::MAX))
+    let wait = |fds: &mut [pollfd]| poll(fds, timeout, &mut |fds, left| ppoll(fds, left, signals));
+    // SAFETY: what the caller promises.
+    unsafe { memory::answer_poll(fds, count, wait) }
 }
 
 /// select(2) over sockets of this library and any other descriptors together. `*timeout` becomes what is left of it.
@@ -195,7 +180,7 @@ unsafe fn select(
         });
         let events = events.fold(0, |events, (_, (event, _))| events | event);
         if events != 0 {
-            pollfds.push(PollFd { fd, events, revents: 0 });
+            pollfds.push(pollfd { fd, events, revents: 0 });
         }
     }
     poll(&mut pollfds, timeout, &mut |fds, left| ppoll(fds, left, signals))?;
@@ -224,8 +209,8 @@ unsafe fn select(
 pub extern "C" fn transom_pollable(fd: c_int) -> c_int {
     c_result(|| {
         let entry = socket(fd)?.ok_or(Errno(EBADF))?;
-        let result = entry.stack.make_pollable(entry.key, &entry.descriptor);
-        result.map(|()| 0).map_err(|error| crate::error::errno_of(&error))
+        entry.stack.make_pollable(entry.key, &entry.descriptor)?;
+        Ok(0)
     })
 }
 
@@ -244,8 +229,7 @@ pub unsafe extern "C" fn transom_epoll_ctl(
 ) -> c_int {
     c_result(|| {
         if let Some(entry) = socket(fd)? {
-            let result = entry.stack.make_pollable(entry.key, &entry.descriptor);
-            result.map_err(|error| crate::error::errno_of(&error))?;
+            entry.stack.make_pollable(entry.key, &entry.descriptor)?;
         }
         // SAFETY: what the caller promises.
         libc_result(unsafe { libc::epoll_ctl(epfd, op, fd, event) })
@@ -279,7 +263,7 @@ pub unsafe extern "C" fn transom_ready(stack: c_int, fds: *mut pollfd, room: usi
             return Err(Errno(EFAULT));
         }
         let stack = registry::stack(stack)?;
-        let ready = stack.ready(room.min(MAX_POLL));
+        let ready = stack.ready(room.min(MAX_READY));
         for (index, &(fd, revents)) in ready.iter().enumerate() {
             let answer = pollfd { fd, events: 0, revents };
             // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `room`.

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use transom_device::interface::IpPrefix;
-use transom_exec::Unanswered;
 
 use crate::output::note;
 
@@ -59,10 +58,9 @@ impl Silence {
         });
         waiting
     }
-}
 
-impl Unanswered for Silence {
-    fn unanswered(&mut self, destination: SocketAddr) {
+    /// A destination has not answered for so long.
+    pub(crate) fn unanswered(&mut self, destination: SocketAddr) {
         if self.told.len() < MOST && self.told.insert(destination) {
             note(format_args!("transom: {}", self.message(destination.ip())));
         }

@@ -23,24 +23,12 @@ pub(crate) struct Watching {
 #[derive(Clone)]
 pub(crate) struct Offers(Arc<ExtensionSocket>);
 
-impl std::fmt::Debug for Offers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Offers").finish_non_exhaustive()
-    }
-}
-
 impl Offers {
-    fn offer(&self, stream: &TcpStream) {
+    pub(crate) fn offer(&self, stream: &TcpStream) {
         // A connection that is gone already is nobody's loss.
         if let Ok(offer) = self.0.offer(stream) {
             offer.keep();
         }
-    }
-}
-
-impl transom_exec::Opened for Offers {
-    fn opened(&mut self, stream: &TcpStream) {
-        self.offer(stream);
     }
 }
 

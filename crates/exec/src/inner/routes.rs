@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use transom_device::interface::{Interfaces, IpPrefix};
 use transom_device::private::PrivateSettings;
 
-use crate::destinations::{Destinations, Network};
+use crate::destinations::Destinations;
 
 /// Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the way to the world.
 const ELSEWHERE: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
@@ -56,10 +56,10 @@ pub(super) fn add(
         }
     };
     let first_own = |v4: bool| own.iter().map(IpPrefix::address).find(|at| at.is_ipv4() == v4);
-    for to in destinations.not.iter().filter_map(Network::prefix) {
+    for to in destinations.not.iter().map(|network| network.prefix) {
         route(to.network(), host.source_to(to.address()));
     }
-    for to in destinations.only.iter().filter_map(Network::prefix) {
+    for to in destinations.only.iter().map(|network| network.prefix) {
         route(to.network(), first_own(to.address().is_ipv4()));
     }
     // Whatever is not named goes by Transom, unless only named destinations do.

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn ts_config_init(config: *mut Config, size: usize) -> i32
 pub unsafe extern "C" fn ts_parse_address(text: *const c_char, address: *mut Address) -> i32 {
     status(guarded_without_host(|| {
         // SAFETY: what the caller promises.
-        let text = unsafe { memory::text(text) }?;
+        let text = unsafe { memory::text(text) }?.ok_or(Errno(EFAULT))?;
         let parsed = Address::parse(text).ok_or(Errno(EINVAL))?;
         // SAFETY: what the caller promises.
         unsafe { memory::write(address, parsed) }
@@ -84,38 +84,21 @@ pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
             REFUSAL.set(format!("more than {MAX_ADDRESSES} addresses"));
             return Err(Errno(EINVAL));
         }
-        let mut addresses = Vec::with_capacity(config.address_count);
-        for nth in 0..config.address_count {
-            if config.addresses.is_null() {
-                return Err(Errno(EFAULT));
-            }
-            // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `address_count`.
-            addresses.push(unsafe { memory::read(config.addresses.wrapping_add(nth)) }?);
-        }
+        // SAFETY: what the caller promises.
+        let addresses = unsafe { memory::read_all(config.addresses, config.address_count) }?;
         let refuse = |why: String| {
             REFUSAL.set(why);
             Errno(EINVAL)
         };
         // SAFETY: what the caller promises.
-        let tcp = unsafe { profile_text(config.tcp) }?;
-        let (config, start) = config.to_stack(&addresses, tcp).map_err(refuse)?;
+        let tcp = unsafe { memory::text(config.tcp) };
+        let tcp = tcp.inspect_err(|_| REFUSAL.set("tcp: the words are not UTF-8".into()))?;
+        let (config, start) =
+            config.to_stack(&addresses, tcp.unwrap_or_default()).map_err(refuse)?;
         let host = Host::new(config, start).map_err(|error| refuse(error.to_string()))?;
         Ok(add(host))
     });
     made.unwrap_or_else(|error| -HostNumber::from(error.0))
-}
-
-/// The words for TCP's units; none where there is no string.
-///
-/// # Safety
-/// As for [`ts_create`].
-unsafe fn profile_text<'a>(tcp: *const c_char) -> Result<&'a str> {
-    if tcp.is_null() {
-        return Ok("");
-    }
-    // SAFETY: what the caller promises.
-    let text = unsafe { memory::text(tcp) };
-    text.inspect_err(|_| REFUSAL.set("tcp: the words are not UTF-8".into()))
 }
 
 /// Reads a configuration that may be shorter or longer than ours.
@@ -170,13 +153,7 @@ pub unsafe extern "C" fn ts_message(host: HostNumber, text: *mut c_char, room: u
             let entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
             entry.broken.clone().unwrap_or_default()
         };
-        if room > 0 {
-            let mut bytes = message.as_bytes().to_vec();
-            bytes.truncate(room - 1);
-            bytes.push(0);
-            // SAFETY: what the caller promises.
-            unsafe { memory::copy_out(&bytes, text.cast(), room) }?;
-        }
-        Ok(message.len())
+        // SAFETY: what the caller promises.
+        unsafe { memory::give_text(&message, text, room) }
     }))
 }

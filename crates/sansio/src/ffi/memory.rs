@@ -5,23 +5,12 @@
 //! needed. Bytes are copied. No Rust reference ever points to memory that may not be initialised.
 
 use crate::{Errno, Result};
-use libc::{EFAULT, EINVAL};
-use std::ffi::{CStr, c_char};
+use libc::EFAULT;
 
-pub(super) use super::copies::{bytes, copy_out, copy_out_sized, give_option, read, write};
-
-/// The string at `from`.
-///
-/// # Safety
-/// As the module says: a string that ends with a zero byte.
-pub(super) unsafe fn text<'a>(from: *const c_char) -> Result<&'a str> {
-    if from.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    // SAFETY: not null, and a string that ends by what the caller promises.
-    let text = unsafe { CStr::from_ptr(from) };
-    text.to_str().map_err(|_| Errno(EINVAL))
-}
+pub(super) use super::shared::{
+    address, answer_poll, bytes, copy_out, destination, give_address, give_option, give_text,
+    option_value, read, read_all, text, write,
+};
 
 /// Replaces the first `len` bytes of `value` by those at `from`. Pointers among them stay pointers.
 ///

@@ -4,43 +4,12 @@
 //! there are `-TS_EBADF` for a host or descriptor that is none, `-TS_EFAULT` for null where memory is needed, and `-TS_EIO`.
 
 use super::{HostNumber, count, memory, number, status, with};
-use crate::SocketCalls;
-use crate::address;
-use crate::host::Host;
-use crate::{Errno, PollFd, Result};
+use crate::{Errno, PollFd, SocketCalls};
 use libc::{EFAULT, EINVAL};
 use std::ffi::c_void;
-use std::net::SocketAddr;
 
 /// A call receives as much at most (64 MiB).
 const MAX_RECEIVE: usize = 64 << 20;
-/// Descriptors in one poll at most.
-const MAX_POLL: usize = 1 << 20;
-/// An option's value is never as long.
-const MAX_OPTION: usize = 4096;
-
-/// Reads a socket address.
-///
-/// # Safety
-/// `from` is null or valid for reading `len` bytes.
-unsafe fn address(from: *const c_void, len: u32) -> Result<SocketAddr> {
-    if from.is_null() {
-        return Err(Errno(EFAULT));
-    }
-    // Bytes beyond the longest address do not matter.
-    let len = (len as usize).min(address::SOCKADDR_MAX);
-    // SAFETY: what the caller promises.
-    address::decode(unsafe { memory::bytes(from, len) }?)
-}
-
-/// Writes a socket address to `to`, as much of it as the `*len` bytes there can take, and its length to `len`.
-///
-/// # Safety
-/// `to` is null or valid for writing `*len` bytes; `len` is null or valid for reading and writing.
-unsafe fn give_address(address: SocketAddr, to: *mut c_void, len: *mut u32) -> Result<()> {
-    // SAFETY: what the caller promises.
-    unsafe { memory::copy_out_sized(&address::encode(address), to, len, false) }
-}
 
 /// Makes a TCP socket: `TS_AF_INET` or `TS_AF_INET6`, `TS_SOCK_STREAM` (with `TS_SOCK_NONBLOCK`), and 0 or `TS_IPPROTO_TCP`.
 ///
@@ -62,7 +31,7 @@ pub extern "C" fn ts_socket(host: HostNumber, domain: i32, kind: i32, protocol: 
 pub unsafe extern "C" fn ts_bind(host: HostNumber, fd: i32, addr: *const c_void, len: u32) -> i32 {
     status(with(host, |host| {
         // SAFETY: what the caller promises.
-        let addr = unsafe { address(addr, len) }?;
+        let addr = unsafe { memory::address(addr, len) }?;
         host.bind(fd, addr)
     }))
 }
@@ -91,7 +60,7 @@ pub unsafe extern "C" fn ts_connect(
 ) -> i32 {
     status(with(host, |host| {
         // SAFETY: what the caller promises.
-        let addr = unsafe { address(addr, len) }?;
+        let addr = unsafe { memory::address(addr, len) }?;
         host.connect(fd, addr)
     }))
 }
@@ -134,7 +103,7 @@ pub unsafe extern "C" fn ts_accept4(
         let (accepted, remote) = host.accept(fd, flags)?;
         if !addr.is_null() {
             // SAFETY: what the caller promises.
-            unsafe { give_address(remote, addr, len) }?;
+            unsafe { memory::give_address(remote, addr, len) }?;
         }
         Ok(accepted)
     }))
@@ -153,8 +122,10 @@ pub unsafe extern "C" fn ts_getsockname(
     addr: *mut c_void,
     len: *mut u32,
 ) -> i32 {
-    // SAFETY: what the caller promises.
-    status(with(host, |host| unsafe { give_address(host.local_address(fd)?, addr, len) }))
+    status(with(host, |host| {
+        // SAFETY: what the caller promises.
+        unsafe { memory::give_address(host.local_address(fd)?, addr, len) }
+    }))
 }
 
 /// The peer's address; `*len` is the room at `addr` and then the address' length.
@@ -170,8 +141,10 @@ pub unsafe extern "C" fn ts_getpeername(
     addr: *mut c_void,
     len: *mut u32,
 ) -> i32 {
-    // SAFETY: what the caller promises.
-    status(with(host, |host| unsafe { give_address(host.peer_address(fd)?, addr, len) }))
+    status(with(host, |host| {
+        // SAFETY: what the caller promises.
+        unsafe { memory::give_address(host.peer_address(fd)?, addr, len) }
+    }))
 }
 
 /// Reads up to `len` bytes (never more than 64 MiB); 0 is the end of the stream.
@@ -278,12 +251,8 @@ pub unsafe extern "C" fn ts_sendto(
     count(with(host, |host| {
         // SAFETY: what the caller promises.
         let bytes = unsafe { memory::bytes(from, len) }?;
-        let asked = flags & libc::MSG_FASTOPEN != 0 && !addr.is_null();
-        let remote = match asked {
-            // SAFETY: what the caller promises.
-            true => Some(unsafe { address(addr, addr_len) }?),
-            false => None,
-        };
+        // SAFETY: what the caller promises.
+        let remote = unsafe { memory::destination(addr, addr_len, flags) }?;
         host.send_to(fd, bytes, flags, remote)
     }))
 }
@@ -317,26 +286,10 @@ pub unsafe extern "C" fn ts_poll(
     count: usize,
     timeout: i32,
 ) -> i32 {
-    let poll = |host: &mut Host| {
-        if count > MAX_POLL {
-            return Err(Errno(EINVAL));
-        }
-        let mut asked = Vec::with_capacity(count);
-        for nth in 0..count {
-            if fds.is_null() {
-                return Err(Errno(EFAULT));
-            }
-            // SAFETY: what the caller promises; the pointer is not null, and `nth` is below `count`.
-            asked.push(unsafe { memory::read(fds.wrapping_add(nth)) }?);
-        }
-        let ready = host.poll(&mut asked, timeout)?;
-        for (nth, answer) in asked.iter().enumerate() {
-            // SAFETY: as above.
-            unsafe { memory::write(fds.wrapping_add(nth), *answer) }?;
-        }
-        Ok(i32::try_from(ready).unwrap_or(i32::MAX))
-    };
-    number(with(host, poll))
+    number(with(host, |host| {
+        // SAFETY: what the caller promises.
+        unsafe { memory::answer_poll(fds, count, |fds| host.poll(fds, timeout)) }
+    }))
 }
 
 /// Sets an option. There are those named `TS_SO_*`, `TS_TCP_*`, `TS_IP_*` and `TS_IPV6_*`; the numbers are Linux'.
@@ -355,12 +308,8 @@ pub unsafe extern "C" fn ts_setsockopt(
     len: u32,
 ) -> i32 {
     status(with(host, |host| {
-        if len as usize > MAX_OPTION {
-            return Err(Errno(EINVAL));
-        }
         // SAFETY: what the caller promises.
-        let value = unsafe { memory::bytes(value, len as usize) }?;
-        host.set_option(fd, level, name, value)
+        host.set_option(fd, level, name, unsafe { memory::option_value(value, len) }?)
     }))
 }
 

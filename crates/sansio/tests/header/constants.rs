@@ -1,12 +1,14 @@
-//! The constants of Linux in the header: their names, and what they mean here. The numbers are those of `libc`.
+//! The constants of Linux in the header: their names, and what they mean here. The numbers are those of `libc`, where it has them.
 
 /// A constant's name, number and lines of description.
 pub(crate) type Constant = (&'static str, i64, &'static [&'static str]);
 
 macro_rules! constants {
-    ($($(#[doc = $line:literal])* $name:ident)*) => {
-        &[$((stringify!($name), libc::$name as i64, &[$($line),*])),*]
+    ($($(#[doc = $line:literal])* $name:ident $(= $number:literal)?)*) => {
+        &[$((stringify!($name), constants!(@ $name $($number)?), &[$($line),*])),*]
     };
+    (@ $name:ident) => { libc::$name as i64 };
+    (@ $name:ident $number:literal) => { $number };
 }
 
 pub(crate) const CONSTANTS: &[Constant] = constants! {
@@ -168,4 +170,38 @@ pub(crate) const CONSTANTS: &[Constant] = constants! {
     IP_PMTUDISC_INTERFACE
     /// `IP_MTU_DISCOVER`: the same for TCP.
     IP_PMTUDISC_OMIT
+    /// The length of the longest address, a `sockaddr_in6`.
+    SOCKADDR_MAX = 28
+    /// `ioctl`: whether the next byte is the urgent one.
+    SIOCATMARK = 0x8905
+    /// `tcpi_options`: timestamps are in use.
+    TCPI_OPT_TIMESTAMPS = 1
+    /// `tcpi_options`: selective acknowledgement is in use.
+    TCPI_OPT_SACK = 2
+    /// `tcpi_options`: windows are scaled.
+    TCPI_OPT_WSCALE = 4
+    /// `tcpi_options`: data in the SYN was acknowledged.
+    TCPI_OPT_SYN_DATA = 32
+    /// `tcpi_state`: data flows.
+    TCP_ESTABLISHED = 1
+    /// `tcpi_state`: our SYN is out.
+    TCP_SYN_SENT = 2
+    /// `tcpi_state`: both SYNs are out.
+    TCP_SYN_RECV = 3
+    /// `tcpi_state`: we closed, and it is not acknowledged.
+    TCP_FIN_WAIT1 = 4
+    /// `tcpi_state`: we closed, the peer has not.
+    TCP_FIN_WAIT2 = 5
+    /// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
+    TCP_TIME_WAIT = 6
+    /// `tcpi_state`: no connection.
+    TCP_CLOSE = 7
+    /// `tcpi_state`: the peer closed, we have not.
+    TCP_CLOSE_WAIT = 8
+    /// `tcpi_state`: the peer closed, then we.
+    TCP_LAST_ACK = 9
+    /// `tcpi_state`: a listener.
+    TCP_LISTEN = 10
+    /// `tcpi_state`: both closed at the same time.
+    TCP_CLOSING = 11
 };

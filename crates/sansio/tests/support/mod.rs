@@ -11,6 +11,20 @@ use transom_tcp::time::{Duration, Instant};
 use transom_testkit::{Arrivals, End, Path, Peer, World};
 use transom_wire::{Flags, IpPacket, Seq, TcpHeader, TcpPacket};
 
+/// Linux' numbers: of linux/tcp_states.h, linux/tcp.h and linux/sockios.h.
+pub(crate) const TCP_ESTABLISHED: u8 = 1;
+pub(crate) const TCP_SYN_SENT: u8 = 2;
+pub(crate) const TCP_SYN_RECV: u8 = 3;
+pub(crate) const TCP_FIN_WAIT1: u8 = 4;
+pub(crate) const TCP_FIN_WAIT2: u8 = 5;
+pub(crate) const TCP_CLOSE: u8 = 7;
+pub(crate) const TCP_LISTEN: u8 = 10;
+pub(crate) const TCPI_OPT_TIMESTAMPS: u8 = 1;
+pub(crate) const TCPI_OPT_SACK: u8 = 2;
+pub(crate) const TCPI_OPT_WSCALE: u8 = 4;
+pub(crate) const TCPI_OPT_SYN_DATA: u8 = 32;
+pub(crate) const SIOCATMARK: u64 = 0x8905;
+
 pub(crate) const LOCAL: &str = "192.0.2.1";
 pub(crate) const REMOTE: &str = "192.0.2.2";
 
@@ -146,7 +160,7 @@ impl End for Node {
 
     fn on_timeout(&mut self, now: Instant) {
         self.0.run_to(now).expect("time goes on");
-        self.0.check().expect("the host's invariants hold");
+        self.0.stack().check().expect("the host's invariants hold");
     }
 
     fn on_packet(&mut self, now: Instant, (_, packet): Self::Packet) {

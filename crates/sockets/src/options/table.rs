@@ -9,7 +9,7 @@ use super::values::{Values, buffer_of, congestion_of, int, int_of, show_name};
 use crate::drive::Sockets;
 use crate::errno::{Errno, Result};
 use crate::socket::{Role, Socket};
-use Effect::{Live, OnConnection, Profile};
+use Effect::{Live, OnConnection, OnProfile, Profile};
 use Values::{Flag, Linger, Millis, Number, Own, ReadOnly, Seconds, Time};
 use core::ops::RangeInclusive;
 use transom_stack::SocketOption::{self, Congestion, TimeToLive, TypeOfService};
@@ -46,6 +46,8 @@ pub(super) enum Effect {
     None,
     /// A connection's profile has it.
     Profile(Meaning),
+    /// The same, and nothing changes it any more once there is a connection.
+    OnProfile(fn(&Options, &mut transom_tcp::Profile)),
     /// A connection has it from the moment that it is opened, for no profile has it.
     Live(Meaning),
     /// The same; its meaning depends on the connection.
@@ -62,7 +64,7 @@ impl OptionEntry {
     pub(super) fn meaning(&self, options: &Options) -> Option<SocketOption> {
         match self.effect {
             Effect::Profile(meaning) | Effect::Live(meaning) => meaning(options),
-            Effect::None | Effect::OnConnection(_) => None,
+            Effect::None | Effect::OnProfile(_) | Effect::OnConnection(_) => None,
         }
     }
 }
@@ -160,7 +162,8 @@ options! {
     IPPROTO_TCP TCP_NODELAY: Flag(|o| &mut o.nodelay),
         effect: Profile(|o| meant(Setting::NoDelay(o.nodelay)));
     /// The largest segment, 88 to 32,767 bytes; set before connecting or listening. 0 takes it back.
-    IPPROTO_TCP TCP_MAXSEG: Own(set_max_segment), shown: Some(|s, fd| s.show_segment_size(fd));
+    IPPROTO_TCP TCP_MAXSEG: Own(set_max_segment), shown: Some(|s, fd| s.show_segment_size(fd)),
+        effect: OnProfile(|o, profile| profile.max_segment = o.max_segment);
     /// Send full segments alone; what does not fill one waits for more, for 200 ms at most.
     IPPROTO_TCP TCP_CORK: Flag(|o| &mut o.cork), effect: Live(|o| meant(Setting::Cork(o.cork)));
     /// Seconds of silence before the first keep-alive probe, 1 to 32,767.
@@ -173,7 +176,8 @@ options! {
     IPPROTO_TCP TCP_KEEPCNT: Number(1..=127, same, |o| &mut o.keep.probes),
         effect: Profile(keep_alive);
     /// Retransmissions of the SYN until the attempt is given up, 1 to 127.
-    IPPROTO_TCP TCP_SYNCNT: Number(1..=127, same, |o| &mut o.syn_retries);
+    IPPROTO_TCP TCP_SYNCNT: Number(1..=127, same, |o| &mut o.syn_retries),
+        effect: OnProfile(|o, profile| profile.syn_r2 = o.syn_retries);
     /// Seconds that a closed connection waits for the peer's FIN, 120 at most; 0: the host's `fin_wait_2`; negative: not at all.
     IPPROTO_TCP TCP_LINGER2: Own(set_linger2),
         shown: Some(|s, fd| match s.table.get(fd)?.options.fin_wait_2 {
@@ -182,7 +186,7 @@ options! {
         }),
         effect: Profile(|o| meant(Setting::FinWait2(o.fin_wait_2)));
     /// Get: `struct ts_tcp_info`.
-    IPPROTO_TCP TCP_INFO: ReadOnly, shown: Some(|s, fd| Ok(s.tcp_info(fd)?.bytes()));
+    IPPROTO_TCP TCP_INFO: ReadOnly, shown: Some(|s, fd| Ok(s.tcp_info(fd)?.into()));
     /// Acknowledge the next arrivals at once, and what waits to be acknowledged; 0: wait for data to go with. It does not last: the
     /// acknowledgement policy goes on from there. An even number acknowledges what waits alone.
     IPPROTO_TCP TCP_QUICKACK: Own(|o, value| set(&mut o.quick_ack, int_of(value))),

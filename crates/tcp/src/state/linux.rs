@@ -56,6 +56,22 @@ impl State {
             _ => return None,
         })
     }
+
+    /// The number of this state in linux/tcp_states.h.
+    pub const fn to_linux(self) -> u8 {
+        match self {
+            State::Established => 1,
+            State::SynSent => 2,
+            State::SynReceived => 3,
+            State::FinWait1 => 4,
+            State::FinWait2 => 5,
+            State::TimeWait => 6,
+            State::Closed => 7,
+            State::CloseWait => 8,
+            State::LastAck => 9,
+            State::Closing => 11,
+        }
+    }
 }
 
 impl ConnectionState {
