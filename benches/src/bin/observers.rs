@@ -341,7 +341,7 @@ impl Extension for Inside {
 
 /// A thread that watches a connection.
 fn watch(observer: &Observer, wake: Wake) {
-    while let Ok(notice) = observer.wait(wake, None) {
+    while let Ok(Some(notice)) = observer.wait(wake, None) {
         let window = notice.snapshot.info.cwnd;
         if observer.limits(|limits| limits.at_most(variable::CWND, window * 2)).is_err() {
             break;

@@ -83,7 +83,6 @@ pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogPosition, LogReading, LogWriter, Written};
 pub use observer::{
     Counts, Notice, Observable, ObservationEnded, Observer, ObserverOptions, Snapshot, Totals,
-    WaitError,
 };
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use raw::{HeldPort, HostEvent, HostWait, HostWatcher, RawHost, ShownReadiness};

@@ -43,7 +43,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::{ConnectionId, SocketError};
-use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
 use transom_tcp::time::Instant;
 use transom_tcp::{
@@ -507,21 +506,13 @@ impl TcpStream {
         self.inspect(|connection, now| connection.info(now))
     }
 
-    /// Attaches an observer for the events `wake`, without lists: see [`Observer`].
-    ///
-    /// # Errors
-    /// As [`TcpStream::observer_with`].
-    pub fn observer(&self, wake: Wake) -> io::Result<Observer> {
-        self.observer_with(ObserverOptions { wake, ..ObserverOptions::default() })
-    }
-
-    /// Attaches an observer: a layer of the connection that another thread, or this one, works from outside.
+    /// Attaches an [observer](Observer): a layer of the connection that another thread, or this one, works from outside. A [`Wake`](transom_tcp::extension::Wake) alone chooses its events.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is not established (any more); [`io::ErrorKind::InvalidInput`] with an
     /// [`AttachError`](transom_tcp::extension::AttachError) inside if it has too many layers or not what the observer requires.
-    pub fn observer_with(&self, options: ObserverOptions) -> io::Result<Observer> {
-        Observer::attach(&self.socket.shared, self.socket.id, options)
+    pub fn observer(&self, options: impl Into<ObserverOptions>) -> io::Result<Observer> {
+        Observer::attach(&self.socket.shared, self.socket.id, options.into())
     }
 
     /// The connection as something to attach observers to later, when this handle may be gone.
