@@ -150,7 +150,7 @@ impl TcpStream {
     /// # Errors
     /// Those of the last address tried: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
-        Self::connect_with(stack, addr, &ConnectOptions::new())
+        Self::connect_with(stack, addr, &ConnectOptions::default())
     }
 
     /// Connects to `addr` or gives up after `timeout`.
@@ -162,7 +162,7 @@ impl TcpStream {
         addr: &SocketAddr,
         timeout: Duration,
     ) -> io::Result<Self> {
-        Self::connect_with(stack, *addr, &ConnectOptions::new().timeout(timeout))
+        Self::connect_with(stack, *addr, &ConnectOptions::default().with_timeout(Some(timeout)))
     }
 
     /// Connects to the first of `addr`'s addresses that answers: from an address of one's choice, with a profile of one's own, or for so long.
@@ -174,12 +174,12 @@ impl TcpStream {
         addr: impl ToSocketAddrs,
         options: &ConnectOptions,
     ) -> io::Result<Self> {
-        if options.wait().is_some_and(|timeout| timeout.is_zero()) {
+        if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(zero_timeout());
         }
         each_address(addr, |remote| {
             let stream = Self::start(stack, remote, options)?;
-            stream.wait_until_connected(options.wait())?;
+            stream.wait_until_connected(options.timeout)?;
             Ok(stream)
         })
     }
@@ -190,7 +190,7 @@ impl TcpStream {
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        Self::connect_nonblocking_with(stack, remote, &ConnectOptions::new())
+        Self::connect_nonblocking_with(stack, remote, &ConnectOptions::default())
     }
 
     /// Like [`TcpStream::connect_nonblocking`], from a local address of one's choice, or with a profile of one's own.
@@ -244,8 +244,8 @@ impl TcpStream {
     }
 
     fn start(stack: &Stack, remote: SocketAddr, options: &ConnectOptions) -> io::Result<Self> {
-        let (local, profile) = options.parts();
-        Self::start_with(stack, local, remote, profile, &Kept::default(), None)
+        let ConnectOptions { local, profile, .. } = options;
+        Self::start_with(stack, *local, remote, profile.clone(), &Kept::default(), None)
     }
 
     /// Starts connecting with options that the SYN has too, from a place that was reserved.

@@ -171,7 +171,8 @@ fn local_addresses() {
     let remote = address("10.0.0.2:80");
     for (local, expected) in [("10.0.0.1:4000", "10.0.0.1:4000"), ("0.0.0.0:4001", "10.0.0.3:4001")]
     {
-        let options = ConnectOptions::new().local(address(local)).timeout(SOON);
+        let options =
+            ConnectOptions::default().with_local(Some(address(local))).with_timeout(Some(SOON));
         let mut ours = TcpStream::connect_with(&a, remote, &options).unwrap();
         let (mut theirs, peer) = listener.accept().unwrap();
         assert_eq!((peer, ours.local_addr().unwrap()), (address(expected), address(expected)));
@@ -179,7 +180,8 @@ fn local_addresses() {
         theirs.read_exact(&mut [0]).unwrap();
         assert_eq!(theirs.peer_addr().unwrap(), address(expected));
     }
-    let options = ConnectOptions::new().local(address("10.0.0.4:0")).timeout(SOON);
+    let options =
+        ConnectOptions::default().with_local(Some(address("10.0.0.4:0"))).with_timeout(Some(SOON));
     let foreign = TcpStream::connect_with(&a, remote, &options).unwrap_err();
     assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
 }
@@ -201,7 +203,8 @@ fn listening_where_connections_are() {
     let (a, b, network) = hosts(&hasty().with_syn_r2(100));
     network.set(Fate::Lost);
     let far = b.listen("10.0.0.2:80").unwrap();
-    let options = ConnectOptions::new().local(address("10.0.0.1:80")).timeout(SOON);
+    let options =
+        ConnectOptions::default().with_local(Some(address("10.0.0.1:80"))).with_timeout(Some(SOON));
     let (client, remote) = (a.clone(), address("10.0.0.2:80"));
     let opening = spawn(move || TcpStream::connect_with(&client, remote, &options).unwrap());
     wait_for_packet(&network, |_| true);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use transom_device::Device;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{
-    Driver, IncomingConnection, KernelPorts, ListenConfig, PortSource, Refusal, SocketReadiness,
-    Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
+    Driver, IncomingConnection, KernelPorts, Limits, ListenConfig, PortSource, Refusal,
+    SocketReadiness, Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
 };
 
 /// A wait that is longer has failed.
@@ -90,8 +90,8 @@ fn as_many_refusals_are_sent_in_a_second_as_the_host_was_told() {
     const MANY: u16 = 200;
     for (limit, sent) in [(0, 0), (u32::from(MANY), u64::from(MANY))] {
         let (left, right) = pair(&MemoryConfig::with_offload()).unwrap();
-        let proxy = Stack::builder().every_address().icmp_errors_per_second(limit);
-        let proxy = proxy.start(left).unwrap();
+        let limits = Limits::default().with_icmp_errors_per_second(limit);
+        let proxy = Stack::builder().every_address().limits(limits).start(left).unwrap();
         let listener = proxy.listen_to_everything(holding()).unwrap();
         let peer = peer(right);
         for port in 1..=MANY {
@@ -154,7 +154,8 @@ fn each_listener_has_one_way_to_its_connections() {
 #[test]
 fn the_kernel_cannot_say_which_ports_of_every_address_are_free() {
     let (left, _right) = pair(&MemoryConfig::default()).unwrap();
-    let builder = Stack::builder().every_address().ports(PortSource::Kernel(KernelPorts::new()));
+    let builder =
+        Stack::builder().every_address().ports(PortSource::Kernel(KernelPorts::default()));
     let error = builder.start(left).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("every address"), "{error}");

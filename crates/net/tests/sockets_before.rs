@@ -98,7 +98,11 @@ fn a_bound_port_is_nobody_elses() {
     let any = SocketAddr::from(([0, 0, 0, 0], bound.port()));
     assert_eq!(in_use(b.listen(any).map(drop)), ErrorKind::AddrInUse);
     let from = |stack: &Stack| {
-        TcpStream::connect_with(stack, at(1, 80), &ConnectOptions::new().local(bound))
+        TcpStream::connect_with(
+            stack,
+            at(1, 80),
+            &ConnectOptions::default().with_local(Some(bound)),
+        )
     };
     assert_eq!(in_use(from(&b).map(drop)), ErrorKind::AddrInUse);
     // Nobody answers there yet.

@@ -30,7 +30,7 @@ impl TcpStream {
     /// # Errors
     /// Those of the last address tried, as [`transom_net::TcpStream::connect`]: refused, timed out, unreachable.
     pub async fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
-        Self::connect_with(stack, addr, &ConnectOptions::new()).await
+        Self::connect_with(stack, addr, &ConnectOptions::default()).await
     }
 
     /// Connects to the first of `addr`'s addresses that answers: from an address of one's choice, or with a profile of one's own. If the future is
