@@ -10,7 +10,6 @@
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
 mod chunk;
-mod controls;
 mod delivery;
 mod fast_open;
 pub(crate) mod file_memory;

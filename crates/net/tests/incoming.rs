@@ -7,8 +7,8 @@ use std::time::Duration;
 use transom_device::Device;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{
-    Driver, IncomingConnection, KernelPorts, Limits, ListenConfig, PortSource, Refusal,
-    SocketReadiness, Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
+    Driver, IncomingConnection, KernelPorts, Limits, ListenConfig, PortSource, Refusal, Setting,
+    SocketOption, SocketReadiness, Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
 };
 
 /// A wait that is longer has failed.
@@ -254,7 +254,9 @@ fn a_driver_keeps_the_timers_of_hosts_that_began_at_different_times() {
     let mut driver = Driver::over([&old, &young]).unwrap();
     let limit = Duration::from_millis(200);
     let timeouts = [&old, &young].map(|stack| {
-        let socket = TcpSocket::new(stack).user_timeout(Some(limit)).nonblocking(true);
+        let socket = TcpSocket::new(stack)
+            .option(Setting::UserTimeout(Some(limit.into())))
+            .nonblocking(true);
         socket.connect("10.0.0.9:80".parse().unwrap()).unwrap()
     });
     let mut changes = Vec::new();
@@ -294,7 +296,10 @@ fn a_held_connect_is_nobodys_to_accept_until_it_is_released() {
     assert_eq!((from, ours.local_addr().unwrap()), (local, local));
     echo(ours, theirs);
     // With a socket's options, and to where nobody listens.
-    let socket = TcpSocket::new(&a).ttl(9).bind("10.0.0.2:4000".parse().unwrap()).unwrap();
+    let socket = TcpSocket::new(&a)
+        .option(SocketOption::TimeToLive(9))
+        .bind("10.0.0.2:4000".parse().unwrap())
+        .unwrap();
     let held = socket.connect_held("10.0.0.1:81".parse().unwrap(), PATIENCE).unwrap();
     assert_eq!(held.local_addr().port(), 4000);
     let refused = held.wait_answered(Some(PATIENCE)).unwrap_err();
