@@ -40,7 +40,7 @@ fn serve(incoming: IncomingConnection, outside: &Stack) -> io::Result<()> {
 fn reach(incoming: &IncomingConnection, outside: &Stack) -> io::Result<HeldStream> {
     // As Linux does, an error of the network ends the attempt.
     let profile = Some(Profile::default().with_report_soft_errors(true));
-    let far = TcpStream::connect_held(outside, None, incoming.local_addr(), profile, PATIENCE)?;
+    let far = TcpStream::connect_held(outside, None, incoming.syn().local, profile, PATIENCE)?;
     far.wait_answered(Some(PATIENCE)).map(|()| far)
 }
 

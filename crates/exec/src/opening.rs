@@ -150,7 +150,7 @@ impl Opening {
             driver.watch_incoming(incoming, name_of(token, direction.sides().0));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), name_of(token, direction.sides().1));
+            driver.watch(stream, name_of(token, direction.sides().1));
         }
         let stage = Some(Stage::Asked(asker, far));
         Opening { stage, direction, began: Instant::now(), looked_at: false, inherited: None }

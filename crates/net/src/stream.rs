@@ -32,7 +32,7 @@ use crate::stack::{Shared, Stack, each_address};
 pub use chunk::{Chunk, ChunkReader};
 pub use held::HeldStream;
 use options::{load_timeout, zero_timeout};
-pub use polling::{Direction, Readiness};
+pub use polling::Direction;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;

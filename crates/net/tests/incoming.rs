@@ -57,8 +57,8 @@ fn a_connection_is_answered_when_its_owner_admits_it() {
         }
         let client = TcpStream::connect_nonblocking(&peer, place).unwrap();
         let incoming = listener.wait_incoming().unwrap();
-        assert_eq!(incoming.local_addr(), place);
-        assert_eq!(incoming.remote_addr(), client.local_addr().unwrap());
+        assert_eq!(incoming.syn().local, place);
+        assert_eq!(incoming.syn().remote, client.local_addr().unwrap());
         assert_eq!((incoming.syn().hop_limit, incoming.syn().options.mss.is_some()), (64, true));
         assert!(incoming.is_waiting());
         let server = incoming.accept().unwrap();
@@ -109,7 +109,7 @@ fn an_admitted_connection_that_nobody_accepts_is_reset() {
     let (listener, proxy, peer) = proxy();
     let mut client = peer_connects(&peer);
     let admitted = listener.wait_incoming().unwrap().admit().unwrap();
-    assert_eq!(admitted.local_addr(), places()[0]);
+    assert_eq!(admitted.syn().local, places()[0]);
     // The handshake may be complete by now, or not.
     drop(admitted);
     client.set_nonblocking(false).unwrap();
@@ -173,7 +173,7 @@ fn many_threads_wait_each_for_its_own_connection() {
             });
             scope.spawn(|| {
                 let incoming = listener.wait_incoming().unwrap();
-                let remote = incoming.remote_addr();
+                let remote = incoming.syn().remote;
                 let mut server = incoming.accept().unwrap();
                 assert_eq!(server.peer_addr().unwrap().port(), remote.port());
                 let mut port = [0; 2];
@@ -219,7 +219,7 @@ fn one_driver_leads_both_sides() {
     driver.watch_incoming(&incoming, 2);
     let to = "10.1.0.1:80".parse().unwrap();
     let far = TcpStream::connect_held(&outside, None, to, None, PATIENCE).unwrap();
-    driver.watch(far.stream(), 3);
+    driver.watch(&far, 3);
     while !far.is_answered().unwrap() {
         wait_for(&mut driver, 3);
     }
@@ -289,7 +289,7 @@ fn a_held_connect_is_nobodys_to_accept_until_it_is_released() {
     drop(connect());
     assert!(a.drain(PATIENCE));
     let held = connect();
-    let local = held.local_addr();
+    let local = held.local_addr().unwrap();
     let ours = held.release().unwrap();
     listener.set_nonblocking(false).unwrap();
     let (theirs, from) = listener.accept().unwrap();
@@ -301,7 +301,7 @@ fn a_held_connect_is_nobodys_to_accept_until_it_is_released() {
         .bind("10.0.0.2:4000".parse().unwrap())
         .unwrap();
     let held = socket.connect_held("10.0.0.1:81".parse().unwrap(), PATIENCE).unwrap();
-    assert_eq!(held.local_addr().port(), 4000);
+    assert_eq!(held.local_addr().unwrap().port(), 4000);
     let refused = held.wait_answered(Some(PATIENCE)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     assert_eq!(held.release().unwrap_err().kind(), ErrorKind::ConnectionRefused);
