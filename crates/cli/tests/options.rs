@@ -495,16 +495,16 @@ fn a_stream_of_tokio_has_them() {
     let stacks = Stacks::new();
     let listener = stacks.theirs.listen(V4).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let connect = transom_tokio::TcpStream::connect(&stacks.ours, V4);
+    let connect = transom_net::tokio::TcpStream::connect(&stacks.ours, V4);
     let stream = runtime.block_on(connect).unwrap();
     let _accepted = listener.accept().unwrap();
-    set(stream.net(), false);
-    assert_eq!(read(stream.net(), false), readable(false));
-    assert_eq!(stacks.effect(stream.net()), EXPECTED);
+    set(&stream, false);
+    assert_eq!(read(&stream, false), readable(false));
+    assert_eq!(stacks.effect(&stream), EXPECTED);
     // Those that Tokio's own type has.
     assert_eq!((stream.ttl().unwrap(), stream.nodelay().unwrap()), (33, true));
     stream.set_ttl(9).unwrap();
-    assert_eq!(stream.net().ttl().unwrap(), 9);
+    assert_eq!(stream.ttl().unwrap(), 9);
 }
 
 /// Carries packets between two hosts, and lets the time pass until then. Returns what the first has sent.

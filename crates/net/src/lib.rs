@@ -70,6 +70,8 @@ mod sync;
 mod tasks;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod telemetry;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod waiting;
 mod wake_event;
 

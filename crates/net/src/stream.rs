@@ -189,19 +189,7 @@ impl TcpStream {
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        Self::connect_nonblocking_with(stack, remote, &ConnectOptions::default())
-    }
-
-    /// Like [`TcpStream::connect_nonblocking`], from a local address of one's choice, or with a profile of one's own.
-    ///
-    /// # Errors
-    /// Those that can be told at once.
-    pub fn connect_nonblocking_with(
-        stack: &Stack,
-        remote: SocketAddr,
-        options: &ConnectOptions,
-    ) -> io::Result<Self> {
-        let stream = Self::start(stack, remote, options)?;
+        let stream = Self::start(stack, remote, &ConnectOptions::default())?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     }
@@ -242,7 +230,11 @@ impl TcpStream {
         }
     }
 
-    fn start(stack: &Stack, remote: SocketAddr, options: &ConnectOptions) -> io::Result<Self> {
+    pub(crate) fn start(
+        stack: &Stack,
+        remote: SocketAddr,
+        options: &ConnectOptions,
+    ) -> io::Result<Self> {
         let ConnectOptions { local, profile, .. } = options;
         Self::start_with(stack, *local, remote, profile.clone(), &Kept::default(), None)
     }

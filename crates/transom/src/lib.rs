@@ -238,15 +238,6 @@ pub mod sim {
     pub use transom_stack::{ListenConfig, Stack, StackConfig};
 }
 
-/// Streams and listeners with the names and traits of Tokio.
-#[cfg(feature = "tokio")]
-pub mod tokio {
-    pub use transom_tokio::{
-        OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream,
-        ToSocketAddrs, WriteHalf, drain,
-    };
-}
-
 /// The names that most programs need: `use transom::prelude::*;`.
 pub mod prelude {
     pub use crate::congestion::CongestionControl;

@@ -4,7 +4,8 @@ use crate::support::{hosts, run};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_tokio::{ConnectOptions, TcpListener, TcpStream, drain};
+use transom_net::ConnectOptions;
+use transom_net::tokio::{TcpListener, TcpStream, drain};
 
 #[test]
 fn each_address_of_a_list_is_tried() {
