@@ -20,7 +20,7 @@ const CONTEXTS: [(&str, &str, &str); 11] = [
     ),
     (
         "docs/sockets.md",
-        "use transom::{Manipulation, Stack, TcpSocket, TcpStream};",
+        "use transom::{Manipulation, Setting, SocketOption, Stack, TcpSocket, TcpStream};",
         "stack: Stack, mut stream: TcpStream, data: Vec<u8>",
     ),
     ("docs/sharing.md", "use transom::{Stack, device::tun::Tun};", ""),

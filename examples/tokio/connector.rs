@@ -41,7 +41,7 @@ impl Connector {
         let address = address.ok_or_else(|| invalid("the host is unknown"))?;
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         let stream = TcpStream::connect(&self.stack, SocketAddr::new(address, port)).await?;
-        stream.net().set_nodelay(true)?;
+        stream.set_nodelay(true)?;
         if !secure {
             return Ok(ClientStream(TokioIo::new(Box::new(stream))));
         }

@@ -7,7 +7,7 @@ use std::io::{self, copy};
 use std::net::Shutdown;
 use std::thread::spawn;
 use std::time::Duration;
-use transom::{HeldStream, IncomingConnection, ListenConfig, Profile, Refusal, Stack};
+use transom::{HeldStream, IncomingConnection, ListenConfig, Profile, Refusal, Setting, Stack};
 use transom::{TcpStream, Unreachable};
 
 /// About as long as Linux repeats a SYN-ACK.
@@ -40,7 +40,7 @@ fn serve(incoming: IncomingConnection, outside: &Stack) -> io::Result<()> {
 fn reach(incoming: &IncomingConnection, outside: &Stack) -> io::Result<HeldStream> {
     // As Linux does, an error of the network ends the attempt.
     let profile = Some(Profile::default().with_report_soft_errors(true));
-    let far = TcpStream::connect_held(outside, None, incoming.local_addr(), profile, PATIENCE)?;
+    let far = TcpStream::connect_held(outside, None, incoming.syn().local, profile, PATIENCE)?;
     far.wait_answered(Some(PATIENCE)).map(|()| far)
 }
 
@@ -57,7 +57,7 @@ fn refusal(error: &io::Error) -> Refusal {
 
 /// Carries both directions until both have ended.
 fn join(near: TcpStream, far: TcpStream) -> io::Result<()> {
-    far.set_report_soft_errors(false)?;
+    far.set_option(Setting::SoftErrors(false))?;
     let back = (far.try_clone()?, near.try_clone()?);
     let back = spawn(move || carry(back.0, back.1));
     let there = carry(near, far);

@@ -341,7 +341,7 @@ impl Extension for Inside {
 
 /// A thread that watches a connection.
 fn watch(observer: &Observer, wake: Wake) {
-    while let Ok(notice) = observer.wait(wake, None) {
+    while let Ok(Some(notice)) = observer.wait(wake, None) {
         let window = notice.snapshot.info.cwnd;
         if observer.limits(|limits| limits.at_most(variable::CWND, window * 2)).is_err() {
             break;
@@ -446,7 +446,7 @@ fn watch_one(mut stream: UnixStream, mut input: impl Read) -> Option<()> {
         bytes.resize(u32::from_le_bytes(length) as usize, 0);
         input.read_exact(&mut bytes).ok()?;
         let (kind, body) = bytes.split_first_chunk::<4>()?;
-        if Kind::of(u32::from_le_bytes(*kind)) != Some(Kind::Event) {
+        if Kind::try_from(u32::from_le_bytes(*kind)) != Ok(Kind::Event) {
             return None;
         }
         let (numbers, _) = body.as_chunks::<8>();

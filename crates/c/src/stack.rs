@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_device::interface::IpPrefix;
-use transom_live::{StatusSocket, place};
+use transom_live::StatusSocket;
 use transom_net::{HeldPort, HostEvent, HostWait, RawHost, Stack};
 use transom_sockets::{Awaited, Drive, Errno, Port, Result, Sockets, Table, Waited};
 use transom_stack::Stack as Host;
@@ -63,7 +63,7 @@ impl OpenStack {
         }
         let stack = signals::with_signals_blocked(|| builder.device(settings.device))
             .map_err(errno_with_message)?;
-        let status = place::is_asked_for().then(|| open_status_socket(&stack)).flatten();
+        let status = StatusSocket::is_asked_for().then(|| open_status_socket(&stack)).flatten();
         let raw = RawHost::new(stack).ok_or(Errno(EINVAL))?;
         let watch = Watch::new().map_err(errno_with_message)?;
         let tables = SocketTables {

@@ -70,12 +70,12 @@ fn manage(paths: Vec<PathBuf>, socket: Option<&Path>, quiet: bool) -> anyhow::Re
     if paths.is_empty() && socket.is_none() {
         bail!("there is nothing to manage: name extension sockets, or give --socket");
     }
-    let server = CmServer::new(paths, socket).context("cannot listen for programs")?;
-    let server = server.on_event(move |event| {
+    let tell = move |event: std::fmt::Arguments<'_>| {
         if !quiet {
             output::note(event);
         }
-    });
+    };
+    let server = CmServer::new(paths, socket, tell).context("cannot listen for programs")?;
     let stopper = server.stopper();
     let stopped_by = StoppedBy::signal(move || stopper.signal())?;
     server.run()?;

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::{Capture, Tapped};
-use transom_net::{KeepAlive, Setting, Stack, TcpSocket, TcpStream};
+use transom_net::{KeepAlive, Setting, SocketOption, Stack, TcpSocket, TcpStream};
 use transom_sansio::options::{OPTIONS, OptionEntry};
 use transom_sansio::{Address, Config, Host, SocketCalls, address, ffi};
 use transom_stack::StackConfig;
@@ -139,7 +139,7 @@ fn keep() -> Option<KeepAlive> {
 }
 
 fn kept(stream: &TcpStream, value: fn(KeepAlive) -> u64) -> io::Result<Vec<u8>> {
-    Ok(int(stream.keepalive()?.map_or(0, value)))
+    Ok(int(stream.settings()?.keep_alive.map_or(0, value)))
 }
 
 fn vegas() -> CongestionChoice {
@@ -147,11 +147,28 @@ fn vegas() -> CongestionChoice {
 }
 
 fn rows() -> Vec<Row> {
-    let alive =
-        |row: Row, read| row.rust(|s| s.keepalive(keep()), |s| s.set_keepalive(keep()), read);
-    let ttl = |row: Row| row.rust(|s| s.ttl(33), |s| s.set_ttl(33), |s| Ok(int(s.ttl()?)));
-    let tos = |row: Row| row.rust(|s| s.tos(0x28), |s| s.set_tos(0x28), |s| Ok(int(s.tos()?)));
-    let errors = |row: Row| row.set_by(|s| s, |s| s.set_report_soft_errors(true));
+    let alive = |row: Row, read| {
+        row.rust(
+            |s| s.option(Setting::KeepAlive(keep())),
+            |s| s.set_option(Setting::KeepAlive(keep())),
+            read,
+        )
+    };
+    let ttl = |row: Row| {
+        row.rust(
+            |s| s.option(SocketOption::TimeToLive(33)),
+            |s| s.set_ttl(33),
+            |s| Ok(int(s.ttl()?)),
+        )
+    };
+    let tos = |row: Row| {
+        row.rust(
+            |s| s.option(SocketOption::TypeOfService(0x28)),
+            |s| s.set_option(SocketOption::TypeOfService(0x28)),
+            |s| Ok(int(s.tos()?)),
+        )
+    };
+    let errors = |row: Row| row.set_by(|s| s, |s| s.set_option(Setting::SoftErrors(true)));
     let discovery = |row: Row| {
         row.set_by(
             |s| s.option(Setting::PathMtuDiscovery(PathMtuDiscovery::Do)),
@@ -163,12 +180,12 @@ fn rows() -> Vec<Row> {
         read_only("SO_TYPE", int(SOCK_STREAM)),
         read_only("SO_ERROR", int(0)).read_by(|s| Ok(int(s.take_error()?.is_some()))),
         number("SO_SNDBUF", 50_000).shown(int(100_000)).rust(
-            |s| s.send_buffer_size(50_000),
+            |s| s.option(Setting::SendBuffer(50_000)),
             |s| s.set_option(Setting::SendBuffer(50_000)),
             |s| Ok(int(2 * s.info()?.snd_buffer)),
         ),
         number("SO_RCVBUF", 50_000).shown(int(100_000)).rust(
-            |s| s.recv_buffer_size(50_000),
+            |s| s.option(Setting::ReceiveBuffer(50_000)),
             |s| s.set_option(Setting::ReceiveBuffer(50_000)),
             |s| Ok(int(2 * s.info()?.rcv_buffer)),
         ),
@@ -199,7 +216,7 @@ fn rows() -> Vec<Row> {
         read_only("SO_PROTOCOL", int(IPPROTO_TCP)),
         read_only("SO_DOMAIN", int(AF_INET)),
         number("TCP_NODELAY", 1).rust(
-            |s| s.nodelay(true),
+            |s| s.option(Setting::NoDelay(true)),
             |s| s.set_nodelay(true),
             |s| Ok(int(s.nodelay()?)),
         ),
@@ -219,25 +236,25 @@ fn rows() -> Vec<Row> {
         number("TCP_LINGER2", 30).rust(
             |s| s.option(Setting::FinWait2(Span::from_secs(30))),
             |s| s.set_option(Setting::FinWait2(Span::from_secs(30))),
-            |s| Ok(int(s.fin_wait_2()?.as_secs())),
+            |s| Ok(int(s.settings()?.fin_wait_2.as_millis() / 1000)),
         ),
         // TCP_ESTABLISHED.
         read_only("TCP_INFO", vec![1])
             .read_by(|s| Ok(vec![(s.info()?.state == transom_tcp::State::Established).into()])),
         number("TCP_QUICKACK", 1).rust(
-            |s| s.quickack(true),
+            |s| s.option(Setting::QuickAck(true)),
             |s| s.set_quickack(true),
             |s| Ok(int(s.quickack()?)),
         ),
         row("TCP_CONGESTION", b"vegas".to_vec()).shown(b"vegas\0".to_vec()).rust(
-            |s| s.congestion(vegas()),
-            |s| s.set_congestion(vegas()),
-            |s| Ok(format!("{}\0", s.congestion()?.name()).into_bytes()),
+            |s| s.option(SocketOption::Congestion(vegas())),
+            |s| s.set_option(SocketOption::Congestion(vegas())),
+            |s| Ok(format!("{}\0", s.info()?.congestion).into_bytes()),
         ),
         number("TCP_USER_TIMEOUT", 50_000).refuses(-1).rust(
-            |s| s.user_timeout(Some(Duration::from_secs(50))),
-            |s| s.set_user_timeout(Some(Duration::from_secs(50))),
-            |s| Ok(int(s.user_timeout()?.map_or(0, |span| span.as_millis()))),
+            |s| s.option(Setting::UserTimeout(Some(Span::from_secs(50)))),
+            |s| s.set_option(Setting::UserTimeout(Some(Span::from_secs(50)))),
+            |s| Ok(int(s.settings()?.user_timeout.map_or(0, |span| span.as_millis()))),
         ),
         number("TCP_FASTOPEN", 5).on(On::Fresh).refuses(-1),
         number("TCP_FASTOPEN_CONNECT", 1).on(On::Fresh).refuses(2),
@@ -250,7 +267,7 @@ fn rows() -> Vec<Row> {
         ttl(number("IP_TTL", 33)).refuses(256),
         errors(number("IP_RECVERR", 1)),
         discovery(number("IP_MTU_DISCOVER", 2)).refuses(6),
-        read_only("IP_MTU", vec![]).read_by(|s| Ok(int(s.path_mtu()?))),
+        read_only("IP_MTU", vec![]).read_by(|s| Ok(int(s.info()?.path_mtu))),
         ttl(number("IPV6_UNICAST_HOPS", 33).on(On::Fresh6)).refuses(256),
         tos(number("IPV6_TCLASS", 0x28).on(On::Fresh6)).refuses(256),
         errors(number("IPV6_RECVERR", 1).on(On::Fresh6)),
@@ -478,16 +495,16 @@ fn a_stream_of_tokio_has_them() {
     let stacks = Stacks::new();
     let listener = stacks.theirs.listen(V4).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let connect = transom_tokio::TcpStream::connect(&stacks.ours, V4);
+    let connect = transom_net::tokio::TcpStream::connect(&stacks.ours, V4);
     let stream = runtime.block_on(connect).unwrap();
     let _accepted = listener.accept().unwrap();
-    set(stream.net(), false);
-    assert_eq!(read(stream.net(), false), readable(false));
-    assert_eq!(stacks.effect(stream.net()), EXPECTED);
+    set(&stream, false);
+    assert_eq!(read(&stream, false), readable(false));
+    assert_eq!(stacks.effect(&stream), EXPECTED);
     // Those that Tokio's own type has.
     assert_eq!((stream.ttl().unwrap(), stream.nodelay().unwrap()), (33, true));
     stream.set_ttl(9).unwrap();
-    assert_eq!(stream.net().ttl().unwrap(), 9);
+    assert_eq!(stream.ttl().unwrap(), 9);
 }
 
 /// Carries packets between two hosts, and lets the time pass until then. Returns what the first has sent.

@@ -34,7 +34,7 @@ impl Supervisor {
     }
 
     fn open_outwards(&mut self, incoming: IncomingConnection) {
-        let ends = (canonical(incoming.remote_addr()), canonical(incoming.local_addr()));
+        let ends = (canonical(incoming.syn().remote), canonical(incoming.syn().local));
         if self.has_ended(ends) {
             return Asker::Held(incoming).refuse(&io::ErrorKind::ConnectionAborted.into());
         }
@@ -144,7 +144,7 @@ fn connect_held(
 
 /// The size of segments that a program asks for, if it has set one.
 fn smaller_mss(incoming: &IncomingConnection) -> Option<u16> {
-    let largest = INNER_MSS[usize::from(incoming.local_addr().is_ipv6())];
+    let largest = INNER_MSS[usize::from(incoming.syn().local.is_ipv6())];
     incoming.syn().options.mss.filter(|&asked| asked < largest)
 }
 

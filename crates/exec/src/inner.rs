@@ -92,9 +92,11 @@ impl Inner {
     /// Starts the stack.
     pub(crate) fn start(self, background: bool) -> io::Result<Running> {
         let profile = profile(background);
-        let limits = Limits::default().with_half_open(HELD_SYNS);
+        let limits = Limits::default()
+            .with_half_open(HELD_SYNS)
+            .with_icmp_errors_per_second(REFUSALS_PER_SECOND)
+            .with_log_records(0);
         let builder = Stack::builder().every_address().profile(profile).limits(limits);
-        let builder = builder.icmp_errors_per_second(REFUSALS_PER_SECOND).log_records(0);
         let stack = builder.start(self.device)?;
         let config = ListenConfig::default()
             .with_backlog(HELD_SYNS)

@@ -9,7 +9,7 @@ use std::net::{self, SocketAddr};
 use std::time::{Duration, Instant};
 
 use transom_net::{
-    AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Unreachable,
+    AdmittedConnection, Driver, HeldStream, IncomingConnection, Refusal, Setting, Unreachable,
 };
 
 use crate::end::{End, KernelEnd};
@@ -111,7 +111,7 @@ impl Far {
                 let stream = stream.release()?;
                 stream.set_nonblocking(true)?;
                 // From here on an error of the network is no end.
-                stream.set_report_soft_errors(false)?;
+                stream.set_option(Setting::SoftErrors(false))?;
                 Ok(End::Transom(stream))
             }
             Far::Kernel(stream) => Ok(End::Kernel(KernelEnd::new(stream))),
@@ -126,7 +126,7 @@ impl Opening {
             driver.watch_incoming(incoming, name_of(token, asked_by));
         }
         if let Far::Held(stream) = &far {
-            driver.watch(stream.stream(), name_of(token, asked_by.other()));
+            driver.watch(stream, name_of(token, asked_by.other()));
         }
         let stage = Some(Stage::Asked(asker, far));
         Opening { stage, asked_by, began: Instant::now(), looked_at: false, inherited: None }

@@ -435,7 +435,7 @@ impl Supervisor {
             match source {
                 Source::Transom(listener) => {
                     while let Ok(incoming) = listener.try_incoming() {
-                        let ends = (incoming.local_addr(), incoming.remote_addr());
+                        let ends = (incoming.syn().local, incoming.syn().remote);
                         askers.push((Asker::Held(incoming), ends));
                     }
                 }

@@ -15,8 +15,7 @@ use transom_device::serving::Deadline;
 
 /// Why a socket has not answered.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskError {
+pub(crate) enum AskError {
     /// Nobody is there any more.
     #[error("nobody listens there any more")]
     Stale,
@@ -47,7 +46,7 @@ pub enum AskError {
 ///
 /// # Errors
 /// Whatever is wrong with the socket or its answer, which takes two seconds at most and is bounded in length.
-pub fn ask(path: &Path) -> Result<Vec<Row>, AskError> {
+pub(crate) fn ask(path: &Path) -> Result<Vec<Row>, AskError> {
     let stream = connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => AskError::Stale,
         _ => AskError::Io(error),

@@ -13,7 +13,7 @@
 
 mod words;
 
-use crate::row::{Row, Source};
+use crate::row::{Row, Source, UNKNOWN};
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use words::{Words, unbracketed};
@@ -39,7 +39,7 @@ enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
-    State(&'static [&'static str]),
+    State(bool, &'static [&'static str]),
     Port(End, Operator, u16),
     Host(End, bool, Host),
     Process(String),
@@ -72,75 +72,27 @@ struct Host {
     port: Option<u16>,
 }
 
-/// The states by their names here and in `ss`.
-const STATES: &[(&str, &[&str])] = &[
-    ("established", &["established"]),
-    ("estab", &["established"]),
-    ("syn-sent", &["syn-sent"]),
-    ("syn-recv", &["syn-received"]),
-    ("syn-received", &["syn-received"]),
-    ("fin-wait-1", &["fin-wait-1"]),
-    ("fin-wait-2", &["fin-wait-2"]),
-    ("time-wait", &["time-wait"]),
-    ("closed", &["closed"]),
-    ("close-wait", &["close-wait"]),
-    ("last-ack", &["last-ack"]),
-    ("listen", &["listen"]),
-    ("listening", &["listen"]),
-    ("closing", &["closing"]),
-    ("all", ALL),
-    ("connected", CONNECTED),
-    ("synchronized", SYNCHRONIZED),
-    ("bucket", &["time-wait", "syn-received"]),
-    ("big", BIG),
-];
-const ALL: &[&str] = &[
-    "established",
-    "syn-sent",
-    "syn-received",
-    "fin-wait-1",
-    "fin-wait-2",
-    "time-wait",
-    "closed",
-    "close-wait",
-    "last-ack",
-    "listen",
-    "closing",
-];
-/// All but `listen` and `closed`.
-const CONNECTED: &[&str] = &[
-    "established",
-    "syn-sent",
-    "syn-received",
-    "fin-wait-1",
-    "fin-wait-2",
-    "time-wait",
-    "close-wait",
-    "last-ack",
-    "closing",
-];
-/// The connected ones but `syn-sent`.
-const SYNCHRONIZED: &[&str] = &[
-    "established",
-    "syn-received",
-    "fin-wait-1",
-    "fin-wait-2",
-    "time-wait",
-    "close-wait",
-    "last-ack",
-    "closing",
-];
-/// All but the bucket.
-const BIG: &[&str] = &[
-    "established",
-    "syn-sent",
-    "fin-wait-1",
-    "fin-wait-2",
-    "closed",
-    "close-wait",
-    "last-ack",
-    "listen",
-    "closing",
+/// The states by their names here and in `ss`: these, or with `false` all that are known but these.
+const STATES: &[(&str, bool, &[&str])] = &[
+    ("established", true, &["established"]),
+    ("estab", true, &["established"]),
+    ("syn-sent", true, &["syn-sent"]),
+    ("syn-recv", true, &["syn-received"]),
+    ("syn-received", true, &["syn-received"]),
+    ("fin-wait-1", true, &["fin-wait-1"]),
+    ("fin-wait-2", true, &["fin-wait-2"]),
+    ("time-wait", true, &["time-wait"]),
+    ("closed", true, &["closed"]),
+    ("close-wait", true, &["close-wait"]),
+    ("last-ack", true, &["last-ack"]),
+    ("listen", true, &["listen"]),
+    ("listening", true, &["listen"]),
+    ("closing", true, &["closing"]),
+    ("all", false, &[UNKNOWN]),
+    ("connected", false, &[UNKNOWN, "listen", "closed"]),
+    ("synchronized", false, &[UNKNOWN, "listen", "closed", "syn-sent"]),
+    ("bucket", true, &["time-wait", "syn-received"]),
+    ("big", false, &[UNKNOWN, "time-wait", "syn-received"]),
 ];
 
 impl Filter {
@@ -181,7 +133,7 @@ impl Node {
             Node::All(nodes) => nodes.iter().all(|node| node.chooses(row)),
             Node::Any(nodes) => nodes.iter().any(|node| node.chooses(row)),
             Node::Not(node) => !node.chooses(row),
-            Node::State(states) => states.contains(&row.state()),
+            Node::State(these, states) => states.contains(&row.state()) == *these,
             Node::Port(end, operator, port) => operator.holds(end.of(row).port(), *port),
             Node::Host(end, equal, host) => host.is(end.of(row)) == *equal,
             Node::Process(wanted) => row.source.is_of(wanted),
@@ -337,10 +289,10 @@ impl Parser<'_> {
         match word {
             "state" => {
                 let name = self.value("state")?;
-                let found = STATES.iter().find(|(known, _)| *known == name);
-                let states =
+                let found = STATES.iter().find(|(known, ..)| *known == name);
+                let (_, these, states) =
                     found.ok_or_else(|| FilterError(format!("there is no state `{name}`")))?;
-                Ok(Node::State(states.1))
+                Ok(Node::State(*these, states))
             }
             "sport" => self.port(End::Local),
             "dport" => self.port(End::Remote),

@@ -1,6 +1,6 @@
 //! Every TCP connection of a user's Transom processes, and of the kernel, as it is now.
 //!
-//! - [`StatusSocket`] answers for a host of this process at a Unix socket, which only this user can reach ([`place`]).
+//! - [`StatusSocket`] answers for a host of this process at a Unix socket, which only this user can reach.
 //! - [`Collector`] asks all such sockets, and the kernel by `sock_diag`. It gives a [`Row`] for each connection.
 //! - [`Filter`] chooses rows by the words of `ss`. [`Column`] puts them in order.
 //! - [`Changes`] tells a late or slow reader no more than what is different from what it knows.
@@ -18,15 +18,17 @@ mod column;
 mod filter;
 mod kernel;
 mod owners;
-pub mod place;
+mod place;
 mod protocol;
 mod row;
 mod server;
 mod time_series;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub use changes::{Change, Changes};
-pub use client::{AskError, ask};
 pub use collector::{Collector, Snapshot, Sources};
 pub use column::Column;
 pub use filter::{Filter, FilterError};

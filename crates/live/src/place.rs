@@ -14,16 +14,11 @@ pub(crate) fn directory() -> PathBuf {
     }
 }
 
-/// Whether the environment asks for a status socket: `TRANSOM_STATUS` is set, and neither empty nor 0.
-pub fn is_asked_for() -> bool {
-    std::env::var_os("TRANSOM_STATUS").is_some_and(|value| !value.is_empty() && value != "0")
-}
-
 /// Makes the directory with mode 0700 if it is not there, and checks it.
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::PermissionDenied`] if it is another user's, or others can reach it.
-pub fn prepare(directory: &Path) -> io::Result<()> {
+pub(crate) fn prepare(directory: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             let why = format!(

@@ -7,6 +7,8 @@ use transom_tcp::{ConnectionState, Name, Untold};
 
 /// The longest text of another process that is kept, in characters.
 const LONGEST: usize = 64;
+/// The state of a connection whose source does not tell it.
+pub(crate) const UNKNOWN: &str = "unknown";
 /// The most extensions and variables of a connection that are kept.
 const MOST: usize = 16;
 
@@ -121,7 +123,7 @@ impl Source {
 
 impl Row {
     /// A connection of a host in this process. Its source is filled in by whoever asks.
-    pub fn of(status: &ConnectionStatus) -> Row {
+    pub(crate) fn of(status: &ConnectionStatus) -> Row {
         let limits = status.requests.iter().map(|request| Limit {
             variable: request.variable.name().to_owned(),
             own: request.ruling.own,
@@ -147,7 +149,7 @@ impl Row {
     pub fn state(&self) -> &'static str {
         match self.tcp.untold.contains(Untold::STATE) {
             true if self.remote.port() == 0 => "listen",
-            true => "unknown",
+            true => UNKNOWN,
             false => self.tcp.state.name(),
         }
     }

@@ -25,6 +25,11 @@ pub struct StatusSocket {
 }
 
 impl StatusSocket {
+    /// Whether the environment asks for one: `TRANSOM_STATUS` is set, and neither empty nor 0.
+    pub fn is_asked_for() -> bool {
+        std::env::var_os("TRANSOM_STATUS").is_some_and(|value| !value.is_empty() && value != "0")
+    }
+
     /// Answers for `stack` in the directory of this user (`place::directory`).
     ///
     /// # Errors

@@ -32,27 +32,18 @@ use transom_device::tun::Tun;
 use transom_stack::Interface;
 
 impl StackBuilder {
-    /// Starts the host on a device that a broker has lent: [`StackBuilder::leased`] with the device as it is.
-    ///
-    /// # Errors
-    /// As [`StackBuilder::leased`] and [`StackBuilder::start`].
-    pub fn start_leased(self, lease: Lease) -> io::Result<Stack> {
-        let (builder, device) = self.leased(lease)?;
-        builder.start(device)
-    }
-
-    /// Prepares for a device that a broker has lent, and for the addresses that go with it: [`StackBuilder::shared`] with everything that it takes. Returns the
-    /// device, on which the host is to be started. There is a shard for each of its queues, unless it is said otherwise.
-    /// [`KernelPorts::reuse_port`](crate::KernelPorts::reuse_port) is heeded; a registrar of the caller's is not, for it is the broker.
+    /// Starts the host on a device that a broker has lent, with the addresses that go with it: [`StackBuilder::shared`] with everything that it takes. There is
+    /// a shard for each of the device's queues, unless it is said otherwise. [`KernelPorts::reuse_port`](crate::KernelPorts::reuse_port) is heeded; a registrar
+    /// of the caller's is not, for it is the broker.
     ///
     /// To be called in the broker's network namespace. The lease ends with the host.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if the lease's descriptors have been taken already; the operating system's for descriptors that are no TUN devices,
-    /// and for threads.
-    pub fn leased(self, mut lease: Lease) -> io::Result<(StackBuilder, Tun)> {
+    /// and for threads; and as [`StackBuilder::start`].
+    pub fn start_leased(self, mut lease: Lease) -> io::Result<Stack> {
         let device = device_of(&mut lease)?;
-        Ok((self.with_lease(lease)?, device))
+        self.with_lease(lease)?.start(device)
     }
 
     fn with_lease(self, lease: Lease) -> io::Result<StackBuilder> {

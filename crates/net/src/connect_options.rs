@@ -10,48 +10,24 @@ use transom_tcp::Profile;
 /// use std::time::Duration;
 /// use transom_net::ConnectOptions;
 ///
-/// let options = ConnectOptions::new()
-///     .local("10.0.0.1:4000".parse().unwrap())
-///     .timeout(Duration::from_secs(3));
+/// let options = ConnectOptions::default()
+///     .with_local(Some("10.0.0.1:4000".parse().unwrap()))
+///     .with_timeout(Some(Duration::from_secs(3)));
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ConnectOptions {
-    local: Option<SocketAddr>,
-    profile: Option<Profile>,
-    timeout: Option<Duration>,
+    /// Where it connects from. The stack chooses an unspecified address, and port 0.
+    pub local: Option<SocketAddr>,
+    /// Used instead of the stack's own profile.
+    pub profile: Option<Profile>,
+    /// When a call that blocks gives up; nothing waits until TCP does.
+    pub timeout: Option<Duration>,
 }
 
-impl ConnectOptions {
-    /// The stack chooses the address and the port, the profile is the stack's own, and the wait ends when TCP gives up.
-    pub fn new() -> Self {
-        ConnectOptions::default()
-    }
-
-    /// Connects from `local`. The stack chooses an unspecified address, and port 0.
-    pub fn local(mut self, local: SocketAddr) -> Self {
-        self.local = Some(local);
-        self
-    }
-
-    /// Uses `profile` instead of the stack's own.
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = Some(profile);
-        self
-    }
-
-    /// Gives up after `timeout`. A call that does not block takes no notice of it.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Where from, and with which profile.
-    pub(crate) fn parts(&self) -> (Option<SocketAddr>, Option<Profile>) {
-        (self.local, self.profile.clone())
-    }
-
-    /// How long a blocking call waits.
-    pub(crate) fn wait(&self) -> Option<Duration> {
-        self.timeout
-    }
+transom_tcp::setters! {
+    ConnectOptions:
+    with_local = local: Option<SocketAddr>,
+    with_profile = profile: Option<Profile>,
+    with_timeout = timeout: Option<Duration>,
 }

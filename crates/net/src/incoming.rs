@@ -10,7 +10,6 @@ use crate::runtime::Runtime;
 use crate::stream::TcpStream;
 use rustix::io::Errno;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_stack::{AdmitError, Incoming, IncomingId, Refusal};
@@ -142,17 +141,7 @@ impl Drop for Held {
 }
 
 impl IncomingConnection {
-    /// The address and port that the peer wants to reach.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.held.incoming.local
-    }
-
-    /// The peer's address and port.
-    pub fn remote_addr(&self) -> SocketAddr {
-        self.held.incoming.remote
-    }
-
-    /// The rest of the SYN: its options, such as the MSS, the time to live, the code point.
+    /// The SYN: the place that the peer wants to reach, and its own; options such as the MSS; the time to live, the code point.
     pub fn syn(&self) -> &Incoming {
         &self.held.incoming
     }
@@ -164,20 +153,12 @@ impl IncomingConnection {
         part.shared.runtime.lock().host.incoming(self.held.id).is_some()
     }
 
-    /// Answers the peer, and returns at once: the handshake goes on by itself.
+    /// Answers the peer, and returns at once: the handshake goes on by itself. The connection is given back when that fails.
     ///
     /// # Errors
     /// [`io::ErrorKind::ConnectionAborted`] if the peer does not wait any more; [`io::ErrorKind::WouldBlock`] if the listener's queue, or the host, is
-    /// full. The peer is reset then; [`IncomingConnection::try_admit`] leaves it waiting.
-    pub fn admit(self) -> io::Result<AdmittedConnection> {
-        self.try_admit().map_err(|(error, _)| error)
-    }
-
-    /// Like [`IncomingConnection::admit`], and gives the connection back when it fails.
-    ///
-    /// # Errors
-    /// As [`IncomingConnection::admit`].
-    pub fn try_admit(mut self) -> Result<AdmittedConnection, (io::Error, Self)> {
+    /// full.
+    pub fn admit(mut self) -> Result<AdmittedConnection, (io::Error, Self)> {
         let id = self.held.id;
         let admit = |part: &Part| {
             let admitted = part.shared.runtime.with(|inner, now| inner.host.admit(now, id));
@@ -197,7 +178,7 @@ impl IncomingConnection {
     /// # Errors
     /// As [`IncomingConnection::admit`] and [`AdmittedConnection::accept`].
     pub fn accept(self) -> io::Result<TcpStream> {
-        self.admit()?.accept(None)
+        self.admit().map_err(|(error, _)| error)?.accept(None)
     }
 
     /// Refuses the connection.
@@ -216,14 +197,9 @@ impl IncomingConnection {
 }
 
 impl AdmittedConnection {
-    /// The address and port that the peer wants to reach.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.held.incoming.local
-    }
-
-    /// The peer's address and port.
-    pub fn remote_addr(&self) -> SocketAddr {
-        self.held.incoming.remote
+    /// The SYN, as [`IncomingConnection::syn`].
+    pub fn syn(&self) -> &Incoming {
+        &self.held.incoming
     }
 
     /// The stream, if the handshake is complete. Does not wait.

@@ -70,6 +70,8 @@ mod sync;
 mod tasks;
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod telemetry;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod waiting;
 mod wake_event;
 
@@ -79,18 +81,17 @@ pub use clock::Clock;
 pub use connect_options::ConnectOptions;
 pub use driver::{Driver, SocketReadiness};
 pub use incoming::{AdmittedConnection, IncomingConnection};
-pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
+pub use listener::TcpListener;
 pub use log::{LogFormat, LogPosition, LogReading, LogWriter, Written};
 pub use observer::{
     Counts, Notice, Observable, ObservationEnded, Observer, ObserverOptions, Snapshot, Totals,
-    WaitError,
 };
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use raw::{HeldPort, HostEvent, HostWait, HostWatcher, RawHost, ShownReadiness};
 pub use sharing::{HostView, KernelHost};
 pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder, WeakStack};
-pub use stream::{Chunk, ChunkReader, Direction, HeldStream, Readiness, TcpStream};
+pub use stream::{Chunk, ChunkReader, Direction, HeldStream, TcpStream};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub use telemetry::Telemetry;
 pub use transom_stack::{

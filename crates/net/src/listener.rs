@@ -368,8 +368,8 @@ impl TcpListener {
         self.poll_accept_at(Slot::OWN, context)
     }
 
-    /// Waits for a connection. Any number of tasks may wait.
-    pub fn accepting(&self) -> Accept<'_> {
+    /// Waits for a connection. Any number of tasks may wait. Dropping the future loses no connection: one that is there stays for the next call.
+    pub fn accepting(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> {
         Accept { listener: self, slot: Slot::new() }
     }
 
@@ -416,14 +416,14 @@ impl TcpListener {
         }
     }
 
-    /// The connections, one after the other.
-    pub fn incoming(&self) -> Incoming<'_> {
-        Incoming { listener: self }
+    /// The connections, one after the other, without end.
+    pub fn incoming(&self) -> impl Iterator<Item = io::Result<TcpStream>> {
+        std::iter::repeat_with(|| self.accept().map(|(stream, _)| stream))
     }
 
     /// The connections, one after the other, of a listener that the iterator owns.
-    pub fn into_incoming(self) -> IntoIncoming {
-        IntoIncoming { listener: self }
+    pub fn into_incoming(self) -> impl Iterator<Item = io::Result<TcpStream>> {
+        std::iter::repeat_with(move || self.accept().map(|(stream, _)| stream))
     }
 
     fn inherited(&self) -> MutexGuard<'_, Kept> {
@@ -503,10 +503,8 @@ impl TcpListener {
     }
 }
 
-/// Waits for a connection, by [`TcpListener::accepting`]. Dropping it loses no connection: one that is there stays for the next call.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct Accept<'a> {
+/// Waits for a connection, by [`TcpListener::accepting`].
+struct Accept<'a> {
     listener: &'a TcpListener,
     slot: Slot,
 }
@@ -522,33 +520,5 @@ impl Future for Accept<'_> {
 impl Drop for Accept<'_> {
     fn drop(&mut self) {
         self.listener.forget_task(self.slot);
-    }
-}
-
-/// Iterator over a listener's connections; it never ends.
-#[derive(Debug)]
-pub struct Incoming<'a> {
-    listener: &'a TcpListener,
-}
-
-impl Iterator for Incoming<'_> {
-    type Item = io::Result<TcpStream>;
-
-    fn next(&mut self) -> Option<io::Result<TcpStream>> {
-        Some(self.listener.accept().map(|(stream, _)| stream))
-    }
-}
-
-/// Iterator over the connections of a listener that it owns; it never ends.
-#[derive(Debug)]
-pub struct IntoIncoming {
-    listener: TcpListener,
-}
-
-impl Iterator for IntoIncoming {
-    type Item = io::Result<TcpStream>;
-
-    fn next(&mut self) -> Option<io::Result<TcpStream>> {
-        Some(self.listener.accept().map(|(stream, _)| stream))
     }
 }

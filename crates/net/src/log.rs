@@ -19,11 +19,11 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// A place in a host's event log: how many records of each shard lie before it. The default is the log's beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogPosition(Vec<u64>);
+pub struct LogPosition(pub Vec<u64>);
 
 impl LogPosition {
     /// How many records lie before it.
-    pub fn records(&self) -> u64 {
+    fn records(&self) -> u64 {
         self.0.iter().sum()
     }
 }

@@ -17,12 +17,12 @@
 //! use transom_tcp::extension::{Wake, variable};
 //!
 //! let observer = stream.observer(Wake::ROUND)?;
-//! loop {
-//!     let notice = observer.wait(Wake::ROUND, None)?;
+//! while let Some(notice) = observer.wait(Wake::ROUND, None)? {
 //!     let info = notice.snapshot.info;
 //!     println!("cwnd {} srtt {:?}, {} rounds missed", info.cwnd, info.srtt, notice.missed);
 //!     observer.limits(|limits| limits.at_most(variable::CWND, 20 * u64::from(info.mss)))?;
 //! }
+//! # Ok(())
 //! # }
 //! ```
 
@@ -72,16 +72,10 @@ impl Default for ObserverOptions {
     }
 }
 
-/// Why there is nothing to tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WaitError {
-    /// Nothing has happened for so long.
-    #[error("nothing has happened in the time given")]
-    TimedOut,
-    /// The connection is closed, or the layer was detached.
-    #[error(transparent)]
-    Ended(#[from] ObservationEnded),
+impl From<Wake> for ObserverOptions {
+    fn from(wake: Wake) -> Self {
+        ObserverOptions { wake, ..ObserverOptions::default() }
+    }
 }
 
 /// There is nothing to be observed any more.
@@ -111,7 +105,7 @@ impl Observable {
     /// Attaches an observer.
     ///
     /// # Errors
-    /// As [`TcpStream::observer_with`](crate::TcpStream::observer_with).
+    /// As [`TcpStream::observer`](crate::TcpStream::observer).
     pub fn observer(&self, options: ObserverOptions) -> io::Result<Observer> {
         let shared = self.shared.upgrade().ok_or(io::ErrorKind::NotConnected)?;
         Observer::attach(&shared, self.connection, options)
@@ -154,25 +148,17 @@ impl Observer {
         }
     }
 
-    /// Waits until one of `wake` has happened that was not reported yet, at most for `timeout`. Reports all such events. Only the kinds in the
-    /// observer's options are ever reported. For one thread at a time: each event is reported once.
-    ///
-    /// # Errors
-    /// [`WaitError::TimedOut`], and [`WaitError::Ended`] when every event was reported and no more will come.
-    pub fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
-        self.mailbox.wait(wake, timeout)
-    }
-
-    /// Like [`Observer::wait`], but only if there is something to tell already.
+    /// Waits until one of `wake` has happened that was not reported yet, at most for `timeout`, which may be zero. Reports all such events; `None` if there are
+    /// none by then. Only the kinds in the observer's options are ever reported. For one thread at a time: each event is reported once.
     ///
     /// # Errors
     /// [`ObservationEnded`] when every event was reported and no more will come.
-    pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, ObservationEnded> {
-        match self.wait(wake, Some(Duration::ZERO)) {
-            Ok(notice) => Ok(Some(notice)),
-            Err(WaitError::TimedOut) => Ok(None),
-            Err(WaitError::Ended(over)) => Err(over),
-        }
+    pub fn wait(
+        &self,
+        wake: Wake,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Notice>, ObservationEnded> {
+        self.mailbox.wait(wake, timeout)
     }
 
     /// The present state of the connection. This does not count as an event.

@@ -31,28 +31,18 @@ pub enum PortSource {
 ///
 /// Each takes a descriptor of the process. They are opened in the network namespace of the thread that connects or listens.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct KernelPorts {
-    reuse_port: bool,
-    registrar: Option<Arc<dyn PortRegistrar>>,
+    /// They are bound with `SO_REUSEPORT`: other sockets of the same user that have the option too may be bound to the same port.
+    pub reuse_port: bool,
+    /// Is told of each port, and sees to it that its packets come to this stack.
+    pub registrar: Option<Arc<dyn PortRegistrar>>,
 }
 
-impl KernelPorts {
-    /// Ports of the kernel's, without a registrar.
-    pub fn new() -> Self {
-        KernelPorts::default()
-    }
-
-    /// Binds with `SO_REUSEPORT`: other sockets of the same user that have the option too may be bound to the same port.
-    pub fn reuse_port(mut self, reuse: bool) -> Self {
-        self.reuse_port = reuse;
-        self
-    }
-
-    /// Tells `registrar` of each port, who sees to it that its packets come to this stack.
-    pub fn registrar(mut self, registrar: Arc<dyn PortRegistrar>) -> Self {
-        self.registrar = Some(registrar);
-        self
-    }
+transom_tcp::setters! {
+    KernelPorts:
+    with_reuse_port = reuse_port: bool,
+    with_registrar = registrar: Option<Arc<dyn PortRegistrar>>,
 }
 
 /// Directs packets to the stack that owns their port.

@@ -13,8 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_stack::mapped::Bound;
 use transom_stack::{ListenConfig, SocketOption, SocketOptions};
-use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::{KeepAlive, Profile, Setting};
+use transom_tcp::{Profile, Setting};
 
 /// A socket that neither is connected nor listens yet: what a program does between socket(2) and connect(2) or listen(2).
 ///
@@ -23,14 +22,15 @@ use transom_tcp::{KeepAlive, Profile, Setting};
 ///
 /// ```
 /// # use transom_device::memory::{MemoryConfig, pair};
-/// # use transom_net::{Stack, TcpSocket};
+/// # use transom_net::{Setting, SocketOption, Stack, TcpSocket};
 /// # let (left, right) = pair(&MemoryConfig::default())?;
 /// # let alice = Stack::builder().address("10.0.0.1".parse().unwrap(), 24).start(left)?;
 /// # let bob = Stack::builder().address("10.0.0.2".parse().unwrap(), 24).start(right)?;
-/// let listener = TcpSocket::new(&bob).nodelay(true).bind("10.0.0.2:80".parse().unwrap())?.listen(16)?;
+/// let socket = TcpSocket::new(&bob).option(Setting::NoDelay(true));
+/// let listener = socket.bind("10.0.0.2:80".parse().unwrap())?.listen(16)?;
 ///
-/// let socket = TcpSocket::new(&alice).ttl(32).recv_buffer_size(1 << 20);
-/// let socket = socket.bind("10.0.0.1:0".parse().unwrap())?;
+/// let socket = TcpSocket::new(&alice).option(SocketOption::TimeToLive(32));
+/// let socket = socket.option(Setting::ReceiveBuffer(1 << 20)).bind("10.0.0.1:0".parse().unwrap())?;
 /// let local = socket.local_addr();
 /// let stream = socket.connect("10.0.0.2:80".parse().unwrap())?;
 /// assert_eq!(Some(stream.local_addr()?), local);
@@ -127,41 +127,8 @@ impl Drop for Place {
     }
 }
 
-/// A setter of one option: of the connection's own, or of what else is kept.
-macro_rules! options {
-    ($($(#[$doc:meta])* $name:ident($value:ident: $type:ty) => $option:expr;)*) => {
-        impl TcpSocket {$(
-            $(#[$doc])*
-            pub fn $name(self, $value: $type) -> Self {
-                self.option($option)
-            }
-        )*}
-    };
-}
-
-options! {
-    /// Switches Nagle's algorithm off (`true`) or on.
-    nodelay(nodelay: bool) => Setting::NoDelay(nodelay);
-    /// As [`TcpStream::set_quickack`].
-    quickack(quickack: bool) => Setting::QuickAck(quickack);
-    /// As [`TcpStream::set_ttl`]; the SYN has it too. Another value than 1 to 255 is told when the socket connects.
-    ttl(ttl: u32) => SocketOption::TimeToLive(ttl);
-    /// As [`TcpStream::set_tos`]; the SYN has it too. A value above 255 is told when the socket connects.
-    tos(tos: u32) => SocketOption::TypeOfService(tos);
-    /// As [`TcpStream::set_keepalive`].
-    keepalive(keepalive: Option<KeepAlive>) => Setting::KeepAlive(keepalive);
-    /// As [`TcpStream::set_user_timeout`]. A span of zero is told when the socket connects.
-    user_timeout(timeout: Option<Duration>) => Setting::UserTimeout(timeout.map(Into::into));
-    /// The size of the send buffer in bytes (`SO_SNDBUF`). It does not grow then.
-    send_buffer_size(bytes: usize) => Setting::SendBuffer(bytes);
-    /// The size of the receive buffer in bytes (`SO_RCVBUF`). It is not tuned then.
-    recv_buffer_size(bytes: usize) => Setting::ReceiveBuffer(bytes);
-    /// The congestion control algorithm (`TCP_CONGESTION`).
-    congestion(choice: CongestionChoice) => SocketOption::Congestion(choice);
-}
-
 impl TcpSocket {
-    /// Sets an option, as [`TcpStream::set_option`]. An impossible value is told when the socket connects.
+    /// Sets an option, as [`TcpStream::set_option`]; the SYN has it too. An impossible value is told when the socket connects.
     pub fn option(mut self, option: impl Into<SocketOption>) -> Self {
         self.kept.options.set(option);
         self
@@ -190,9 +157,7 @@ impl TcpSocket {
         self.kept.non_blocking = non_blocking;
         self
     }
-}
 
-impl TcpSocket {
     /// A socket of a host, without options.
     pub fn new(stack: &Stack) -> Self {
         TcpSocket {

@@ -85,7 +85,7 @@ struct Family {
 pub struct ExtensionTime {
     /// How long they ran, all together.
     pub used: std::time::Duration,
-    /// Wake-ups that they missed, because they had [used up](StackBuilder::extension_time) what they may take.
+    /// Wake-ups that they missed, because they had [used up](Limits::extension_time) what they may take.
     pub missed: u64,
 }
 
@@ -135,7 +135,7 @@ pub struct StackBuilder {
     sharing: Option<Sharing>,
 }
 
-/// Bounds on what a host keeps.
+/// Bounds on what a host keeps and spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -147,6 +147,14 @@ pub struct Limits {
     pub time_wait: usize,
     /// Memory for the data of all connections. Nothing leaves it to the machine: an eighth of its memory at most, with pressure from a twelfth on.
     pub memory: Option<MemoryLimits>,
+    /// Records of the event log in each shard, 64 bytes each; with none it is off.
+    pub log_records: usize,
+    /// How much of each second the extensions of all connections may take together. When they have used it up, they miss wake-ups, and those whose calls
+    /// are long are detached. It does not apply to [observers](TcpStream::observer), which run in threads of their own.
+    pub extension_time: std::time::Duration,
+    /// ICMP errors that are sent in a second. A host that [refuses](crate::IncomingConnection::refuse) connections by ICMP needs more than by default: beyond
+    /// the limit the peer hears nothing and repeats its SYN. See [`StackConfig::icmp_errors_per_second`].
+    pub icmp_errors_per_second: u32,
 }
 
 transom_tcp::setters! {
@@ -155,11 +163,22 @@ transom_tcp::setters! {
     with_half_open = half_open: usize,
     with_time_wait = time_wait: usize,
     with_memory = memory: Option<MemoryLimits>,
+    with_log_records = log_records: usize,
+    with_extension_time = extension_time: std::time::Duration,
+    with_icmp_errors_per_second = icmp_errors_per_second: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { connections: 1 << 20, half_open: 1024, time_wait: 65_536, memory: None }
+        Limits {
+            connections: 1 << 20,
+            half_open: 1024,
+            time_wait: 65_536,
+            memory: None,
+            log_records: 4096,
+            extension_time: std::time::Duration::from_millis(250),
+            icmp_errors_per_second: 100,
+        }
     }
 }
 
@@ -348,19 +367,15 @@ impl StackBuilder {
         self
     }
 
-    /// Bounds on what the host keeps.
+    /// Bounds on what the host keeps and spends.
     pub fn limits(mut self, limits: Limits) -> Self {
-        let Limits { connections, half_open, time_wait, memory } = limits;
-        self.config.max_connections = connections;
-        self.config.max_half_open = half_open;
-        self.config.max_time_wait = time_wait;
-        self.memory = memory;
-        self
-    }
-
-    /// How many records of the event log are kept, 64 bytes each; with none it is off. The default is 4096.
-    pub fn log_records(mut self, records: usize) -> Self {
-        self.config.log_records = records;
+        self.config.max_connections = limits.connections;
+        self.config.max_half_open = limits.half_open;
+        self.config.max_time_wait = limits.time_wait;
+        self.config.log_records = limits.log_records;
+        self.config.icmp_errors_per_second = limits.icmp_errors_per_second;
+        self.memory = limits.memory;
+        self.extension_time = limits.extension_time.into();
         self
     }
 
@@ -368,21 +383,6 @@ impl StackBuilder {
     /// device writes it into its capture. Off by default.
     pub fn comments(mut self, comments: bool) -> Self {
         self.config.comments = comments;
-        self
-    }
-
-    /// How much of each second the extensions of all connections may take together; a quarter of it by default. When they have used it up, they miss
-    /// wake-ups, and those whose calls are long are detached. It does not apply to [observers](TcpStream::observer), which run in threads of their own.
-    pub fn extension_time(mut self, per_second: std::time::Duration) -> Self {
-        self.extension_time = per_second.into();
-        self
-    }
-
-    /// How many ICMP errors the host sends per second at most; 100 by default. A host that
-    /// [refuses](crate::IncomingConnection::refuse) connections by ICMP needs more: beyond the limit the peer hears nothing and repeats its SYN. See
-    /// [`StackConfig::icmp_errors_per_second`].
-    pub fn icmp_errors_per_second(mut self, errors: u32) -> Self {
-        self.config.icmp_errors_per_second = errors;
         self
     }
 
@@ -395,8 +395,8 @@ impl StackBuilder {
 
     /// Works in so many shards, 1 to 64. Each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there
     /// is one for each queue of the device. [`StackBuilder::device`] opens the device with as many queues as the process has processors
-    /// ([`open_options`](crate::open_options)). The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are
-    /// the host's: all shards keep them together. With one shard, one lock guards the host.
+    /// ([`open_options`](crate::open_options)). The [limits](StackBuilder::limits) are the host's, but for the log's
+    /// records: all shards keep them together. With one shard, one lock guards the host.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -412,10 +412,10 @@ impl StackBuilder {
     #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn registrar(self, registrar: impl PortRegistrar + 'static) -> Self {
         let ports = match &self.ports {
-            PortSource::Own => KernelPorts::new(),
+            PortSource::Own => KernelPorts::default(),
             PortSource::Kernel(ports) => ports.clone(),
         };
-        self.ports(PortSource::Kernel(ports.registrar(Arc::new(registrar))))
+        self.ports(PortSource::Kernel(ports.with_registrar(Some(Arc::new(registrar)))))
     }
 
     /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
@@ -427,7 +427,7 @@ impl StackBuilder {
     pub fn shared(mut self, host: impl HostView + 'static) -> Self {
         self.sharing = Some(Sharing::new(host));
         if matches!(self.ports, PortSource::Own) {
-            self.ports = PortSource::Kernel(KernelPorts::new());
+            self.ports = PortSource::Kernel(KernelPorts::default());
         }
         self
     }

@@ -10,7 +10,6 @@
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
 mod chunk;
-mod controls;
 mod delivery;
 mod fast_open;
 pub(crate) mod file_memory;
@@ -33,7 +32,7 @@ use crate::stack::{Shared, Stack, each_address};
 pub use chunk::{Chunk, ChunkReader};
 pub use held::HeldStream;
 use options::{load_timeout, zero_timeout};
-pub use polling::{Direction, Readiness};
+pub use polling::Direction;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
@@ -43,7 +42,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::{ConnectionId, SocketError};
-use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
 use transom_tcp::time::Instant;
 use transom_tcp::{
@@ -151,7 +149,7 @@ impl TcpStream {
     /// # Errors
     /// Those of the last address tried: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
-        Self::connect_with(stack, addr, &ConnectOptions::new())
+        Self::connect_with(stack, addr, &ConnectOptions::default())
     }
 
     /// Connects to `addr` or gives up after `timeout`.
@@ -163,7 +161,7 @@ impl TcpStream {
         addr: &SocketAddr,
         timeout: Duration,
     ) -> io::Result<Self> {
-        Self::connect_with(stack, *addr, &ConnectOptions::new().timeout(timeout))
+        Self::connect_with(stack, *addr, &ConnectOptions::default().with_timeout(Some(timeout)))
     }
 
     /// Connects to the first of `addr`'s addresses that answers: from an address of one's choice, with a profile of one's own, or for so long.
@@ -175,12 +173,12 @@ impl TcpStream {
         addr: impl ToSocketAddrs,
         options: &ConnectOptions,
     ) -> io::Result<Self> {
-        if options.wait().is_some_and(|timeout| timeout.is_zero()) {
+        if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(zero_timeout());
         }
         each_address(addr, |remote| {
             let stream = Self::start(stack, remote, options)?;
-            stream.wait_until_connected(options.wait())?;
+            stream.wait_until_connected(options.timeout)?;
             Ok(stream)
         })
     }
@@ -191,19 +189,7 @@ impl TcpStream {
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        Self::connect_nonblocking_with(stack, remote, &ConnectOptions::new())
-    }
-
-    /// Like [`TcpStream::connect_nonblocking`], from a local address of one's choice, or with a profile of one's own.
-    ///
-    /// # Errors
-    /// Those that can be told at once.
-    pub fn connect_nonblocking_with(
-        stack: &Stack,
-        remote: SocketAddr,
-        options: &ConnectOptions,
-    ) -> io::Result<Self> {
-        let stream = Self::start(stack, remote, options)?;
+        let stream = Self::start(stack, remote, &ConnectOptions::default())?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     }
@@ -244,9 +230,13 @@ impl TcpStream {
         }
     }
 
-    fn start(stack: &Stack, remote: SocketAddr, options: &ConnectOptions) -> io::Result<Self> {
-        let (local, profile) = options.parts();
-        Self::start_with(stack, local, remote, profile, &Kept::default(), None)
+    pub(crate) fn start(
+        stack: &Stack,
+        remote: SocketAddr,
+        options: &ConnectOptions,
+    ) -> io::Result<Self> {
+        let ConnectOptions { local, profile, .. } = options;
+        Self::start_with(stack, *local, remote, profile.clone(), &Kept::default(), None)
     }
 
     /// Starts connecting with options that the SYN has too, from a place that was reserved.
@@ -507,21 +497,13 @@ impl TcpStream {
         self.inspect(|connection, now| connection.info(now))
     }
 
-    /// Attaches an observer for the events `wake`, without lists: see [`Observer`].
-    ///
-    /// # Errors
-    /// As [`TcpStream::observer_with`].
-    pub fn observer(&self, wake: Wake) -> io::Result<Observer> {
-        self.observer_with(ObserverOptions { wake, ..ObserverOptions::default() })
-    }
-
-    /// Attaches an observer: a layer of the connection that another thread, or this one, works from outside.
+    /// Attaches an [observer](Observer): a layer of the connection that another thread, or this one, works from outside. A [`Wake`](transom_tcp::extension::Wake) alone chooses its events.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is not established (any more); [`io::ErrorKind::InvalidInput`] with an
     /// [`AttachError`](transom_tcp::extension::AttachError) inside if it has too many layers or not what the observer requires.
-    pub fn observer_with(&self, options: ObserverOptions) -> io::Result<Observer> {
-        Observer::attach(&self.socket.shared, self.socket.id, options)
+    pub fn observer(&self, options: impl Into<ObserverOptions>) -> io::Result<Observer> {
+        Observer::attach(&self.socket.shared, self.socket.id, options.into())
     }
 
     /// The connection as something to attach observers to later, when this handle may be gone.

@@ -43,7 +43,7 @@ impl Stack {
     /// **`metrics`**: counters, gauges and a histogram that begin with `transom_`; docs/live.md lists them. The recorder is the program's global one.
     ///
     /// Records of the event log that were overwritten before they were read are missing, and counted. A larger
-    /// [log](crate::StackBuilder::log_records) loses fewer. A host without a log has no telemetry but the host's counters.
+    /// [log](crate::Limits::log_records) loses fewer. A host without a log has no telemetry but the host's counters.
     ///
     /// # Errors
     /// The operating system's, for a thread that it does not give.

@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::thread::spawn;
 use std::time::{Duration, Instant};
-use transom_net::{ConnectOptions, IcmpError, KeepAlive, Profile, Report, TcpStream};
+use transom_net::{
+    ConnectOptions, IcmpError, KeepAlive, Profile, Report, Setting, SocketOption, TcpStream,
+};
 use transom_wire::{IpPacket, TcpPacket};
 
 /// Waits for packets of the first host until one is as wanted.
@@ -101,12 +103,12 @@ fn soft_errors_are_reported() {
 fn the_user_timeout_ends_a_connection() {
     let (a, b, network) = hosts(&hasty().with_r2(None));
     let (mut ours, _theirs) = connected(&a, &b);
-    assert_eq!(ours.user_timeout().unwrap(), None);
-    let zero = ours.set_user_timeout(Some(Duration::ZERO)).unwrap_err();
+    assert_eq!(ours.settings().unwrap().user_timeout, None);
+    let zero = ours.set_option(Setting::UserTimeout(Some(Duration::ZERO.into()))).unwrap_err();
     assert_eq!(zero.kind(), ErrorKind::InvalidInput);
     let span = Duration::from_millis(300);
-    ours.set_user_timeout(Some(span)).unwrap();
-    assert_eq!(ours.user_timeout().unwrap(), Some(span));
+    ours.set_option(Setting::UserTimeout(Some(span.into()))).unwrap();
+    assert_eq!(ours.settings().unwrap().user_timeout, Some(span.into()));
     network.set(Fate::Lost);
     let started = Instant::now();
     ours.write_all(b"lost").unwrap();
@@ -120,10 +122,11 @@ fn packets_carry_what_was_chosen() {
     let (a, b, network) = hosts(&hasty());
     let (mut ours, _theirs) = connected(&a, &b);
     assert_eq!((ours.ttl().unwrap(), ours.tos().unwrap()), (64, 0));
-    assert_eq!(ours.set_tos(256).unwrap_err().kind(), ErrorKind::InvalidInput);
+    let impossible = ours.set_option(SocketOption::TypeOfService(256)).unwrap_err();
+    assert_eq!(impossible.kind(), ErrorKind::InvalidInput);
     for (ttl, tos, shown) in [(9, 0xb8, 0xb8), (10, 0x2b, 0x28)] {
         ours.set_ttl(ttl).unwrap();
-        ours.set_tos(tos).unwrap();
+        ours.set_option(SocketOption::TypeOfService(tos)).unwrap();
         assert_eq!((ours.ttl().unwrap(), ours.tos().unwrap()), (ttl, shown));
         network.seen();
         ours.write_all(b"x").unwrap();
@@ -140,13 +143,13 @@ fn packets_carry_what_was_chosen() {
 fn keep_alives() {
     let (a, b, network) = hosts(&hasty());
     let (mut ours, _theirs) = connected(&a, &b);
-    assert_eq!(ours.keepalive().unwrap(), None);
+    assert_eq!(ours.settings().unwrap().keep_alive, None);
     assert!(KeepAlive::default().idle >= Duration::from_secs(7200).into());
     let interval = Duration::from_millis(50).into();
     let keep_alive =
         KeepAlive::default().with_idle(interval).with_interval(interval).with_probes(20);
-    ours.set_keepalive(Some(keep_alive)).unwrap();
-    assert_eq!(ours.keepalive().unwrap(), Some(keep_alive));
+    ours.set_option(Setting::KeepAlive(Some(keep_alive))).unwrap();
+    assert_eq!(ours.settings().unwrap().keep_alive, Some(keep_alive));
     network.seen();
     let probe = |packet: &IpPacket<'_>| {
         let segment = TcpPacket::parse(packet.payload()).unwrap();
@@ -171,7 +174,8 @@ fn local_addresses() {
     let remote = address("10.0.0.2:80");
     for (local, expected) in [("10.0.0.1:4000", "10.0.0.1:4000"), ("0.0.0.0:4001", "10.0.0.3:4001")]
     {
-        let options = ConnectOptions::new().local(address(local)).timeout(SOON);
+        let options =
+            ConnectOptions::default().with_local(Some(address(local))).with_timeout(Some(SOON));
         let mut ours = TcpStream::connect_with(&a, remote, &options).unwrap();
         let (mut theirs, peer) = listener.accept().unwrap();
         assert_eq!((peer, ours.local_addr().unwrap()), (address(expected), address(expected)));
@@ -179,7 +183,8 @@ fn local_addresses() {
         theirs.read_exact(&mut [0]).unwrap();
         assert_eq!(theirs.peer_addr().unwrap(), address(expected));
     }
-    let options = ConnectOptions::new().local(address("10.0.0.4:0")).timeout(SOON);
+    let options =
+        ConnectOptions::default().with_local(Some(address("10.0.0.4:0"))).with_timeout(Some(SOON));
     let foreign = TcpStream::connect_with(&a, remote, &options).unwrap_err();
     assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
 }
@@ -201,7 +206,8 @@ fn listening_where_connections_are() {
     let (a, b, network) = hosts(&hasty().with_syn_r2(100));
     network.set(Fate::Lost);
     let far = b.listen("10.0.0.2:80").unwrap();
-    let options = ConnectOptions::new().local(address("10.0.0.1:80")).timeout(SOON);
+    let options =
+        ConnectOptions::default().with_local(Some(address("10.0.0.1:80"))).with_timeout(Some(SOON));
     let (client, remote) = (a.clone(), address("10.0.0.2:80"));
     let opening = spawn(move || TcpStream::connect_with(&client, remote, &options).unwrap());
     wait_for_packet(&network, |_| true);

@@ -92,7 +92,7 @@ fn of_a_connections_profile() {
     let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let remote = listener.local_addr().unwrap();
-    let bad = ConnectOptions::new().profile(profile(Bad::Panics));
+    let bad = ConnectOptions::default().with_profile(Some(profile(Bad::Panics)));
     let mut ours = TcpStream::connect_with(&a, remote, &bad).unwrap();
     goes_on(&mut ours, &listener.accept().unwrap().0, panicked);
 }
@@ -165,7 +165,8 @@ fn that_panics_outside_of_its_calls() {
     let profile = Profile::classic().with_extensions(vec![choice]);
     let remote = listener.local_addr().unwrap();
     let other =
-        TcpStream::connect_with(&a, remote, &ConnectOptions::new().profile(profile)).unwrap();
+        TcpStream::connect_with(&a, remote, &ConnectOptions::default().with_profile(Some(profile)))
+            .unwrap();
     let departure = other.with_connection(|connection, _| connection.poll_departure()).unwrap();
     let reason = DepartureReason::NotAttached(AttachError::Failed(Fault::Panicked));
     assert_eq!(departure.unwrap().reason, reason);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use transom_device::Device;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{
-    Driver, IncomingConnection, KernelPorts, ListenConfig, PortSource, Refusal, SocketReadiness,
-    Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
+    Driver, IncomingConnection, KernelPorts, Limits, ListenConfig, PortSource, Refusal, Setting,
+    SocketOption, SocketReadiness, Stack, TcpListener, TcpSocket, TcpStream, Unreachable,
 };
 
 /// A wait that is longer has failed.
@@ -57,8 +57,8 @@ fn a_connection_is_answered_when_its_owner_admits_it() {
         }
         let client = TcpStream::connect_nonblocking(&peer, place).unwrap();
         let incoming = listener.wait_incoming().unwrap();
-        assert_eq!(incoming.local_addr(), place);
-        assert_eq!(incoming.remote_addr(), client.local_addr().unwrap());
+        assert_eq!(incoming.syn().local, place);
+        assert_eq!(incoming.syn().remote, client.local_addr().unwrap());
         assert_eq!((incoming.syn().hop_limit, incoming.syn().options.mss.is_some()), (64, true));
         assert!(incoming.is_waiting());
         let server = incoming.accept().unwrap();
@@ -90,8 +90,8 @@ fn as_many_refusals_are_sent_in_a_second_as_the_host_was_told() {
     const MANY: u16 = 200;
     for (limit, sent) in [(0, 0), (u32::from(MANY), u64::from(MANY))] {
         let (left, right) = pair(&MemoryConfig::with_offload()).unwrap();
-        let proxy = Stack::builder().every_address().icmp_errors_per_second(limit);
-        let proxy = proxy.start(left).unwrap();
+        let limits = Limits::default().with_icmp_errors_per_second(limit);
+        let proxy = Stack::builder().every_address().limits(limits).start(left).unwrap();
         let listener = proxy.listen_to_everything(holding()).unwrap();
         let peer = peer(right);
         for port in 1..=MANY {
@@ -109,7 +109,7 @@ fn an_admitted_connection_that_nobody_accepts_is_reset() {
     let (listener, proxy, peer) = proxy();
     let mut client = peer_connects(&peer);
     let admitted = listener.wait_incoming().unwrap().admit().unwrap();
-    assert_eq!(admitted.local_addr(), places()[0]);
+    assert_eq!(admitted.syn().local, places()[0]);
     // The handshake may be complete by now, or not.
     drop(admitted);
     client.set_nonblocking(false).unwrap();
@@ -154,7 +154,8 @@ fn each_listener_has_one_way_to_its_connections() {
 #[test]
 fn the_kernel_cannot_say_which_ports_of_every_address_are_free() {
     let (left, _right) = pair(&MemoryConfig::default()).unwrap();
-    let builder = Stack::builder().every_address().ports(PortSource::Kernel(KernelPorts::new()));
+    let builder =
+        Stack::builder().every_address().ports(PortSource::Kernel(KernelPorts::default()));
     let error = builder.start(left).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("every address"), "{error}");
@@ -172,7 +173,7 @@ fn many_threads_wait_each_for_its_own_connection() {
             });
             scope.spawn(|| {
                 let incoming = listener.wait_incoming().unwrap();
-                let remote = incoming.remote_addr();
+                let remote = incoming.syn().remote;
                 let mut server = incoming.accept().unwrap();
                 assert_eq!(server.peer_addr().unwrap().port(), remote.port());
                 let mut port = [0; 2];
@@ -218,7 +219,7 @@ fn one_driver_leads_both_sides() {
     driver.watch_incoming(&incoming, 2);
     let to = "10.1.0.1:80".parse().unwrap();
     let far = TcpStream::connect_held(&outside, None, to, None, PATIENCE).unwrap();
-    driver.watch(far.stream(), 3);
+    driver.watch(&far, 3);
     while !far.is_answered().unwrap() {
         wait_for(&mut driver, 3);
     }
@@ -253,7 +254,9 @@ fn a_driver_keeps_the_timers_of_hosts_that_began_at_different_times() {
     let mut driver = Driver::over([&old, &young]).unwrap();
     let limit = Duration::from_millis(200);
     let timeouts = [&old, &young].map(|stack| {
-        let socket = TcpSocket::new(stack).user_timeout(Some(limit)).nonblocking(true);
+        let socket = TcpSocket::new(stack)
+            .option(Setting::UserTimeout(Some(limit.into())))
+            .nonblocking(true);
         socket.connect("10.0.0.9:80".parse().unwrap()).unwrap()
     });
     let mut changes = Vec::new();
@@ -286,16 +289,19 @@ fn a_held_connect_is_nobodys_to_accept_until_it_is_released() {
     drop(connect());
     assert!(a.drain(PATIENCE));
     let held = connect();
-    let local = held.local_addr();
+    let local = held.local_addr().unwrap();
     let ours = held.release().unwrap();
     listener.set_nonblocking(false).unwrap();
     let (theirs, from) = listener.accept().unwrap();
     assert_eq!((from, ours.local_addr().unwrap()), (local, local));
     echo(ours, theirs);
     // With a socket's options, and to where nobody listens.
-    let socket = TcpSocket::new(&a).ttl(9).bind("10.0.0.2:4000".parse().unwrap()).unwrap();
+    let socket = TcpSocket::new(&a)
+        .option(SocketOption::TimeToLive(9))
+        .bind("10.0.0.2:4000".parse().unwrap())
+        .unwrap();
     let held = socket.connect_held("10.0.0.1:81".parse().unwrap(), PATIENCE).unwrap();
-    assert_eq!(held.local_addr().port(), 4000);
+    assert_eq!(held.local_addr().unwrap().port(), 4000);
     let refused = held.wait_answered(Some(PATIENCE)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     assert_eq!(held.release().unwrap_err().kind(), ErrorKind::ConnectionRefused);

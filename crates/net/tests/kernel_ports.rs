@@ -53,7 +53,7 @@ fn becomes_free(at: SocketAddr) -> bool {
 
 #[test]
 fn a_port_is_the_kernels_or_ours() {
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     for any in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
         let ours = stack.listen(any).unwrap();
         let at = ours.local_addr().unwrap();
@@ -73,7 +73,7 @@ fn a_port_is_the_kernels_or_ours() {
 
 #[test]
 fn a_dual_stack_listener_has_the_port_of_both_versions_and_v6_only_one() {
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     for v6_only in [false, true] {
         let config = ListenConfig::default().with_v6_only(v6_only);
         let any = "[::]:0".parse().unwrap();
@@ -86,7 +86,7 @@ fn a_dual_stack_listener_has_the_port_of_both_versions_and_v6_only_one() {
 
 #[test]
 fn the_port_stays_until_the_last_connection_has_gone() {
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     let listener = stack.listen("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let (mut client, mut server) = accept(&listener, &stack);
@@ -115,7 +115,7 @@ fn the_port_stays_until_the_last_connection_has_gone() {
 
 #[test]
 fn a_refused_connection_keeps_nothing() {
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     let from: SocketAddr = {
         let probe = net::TcpListener::bind("127.0.0.1:0").unwrap();
         probe.local_addr().unwrap()
@@ -123,20 +123,22 @@ fn a_refused_connection_keeps_nothing() {
     for _ in 0..2 {
         let to: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let error =
-            TcpStream::connect_with(&stack, to, &ConnectOptions::new().local(from)).unwrap_err();
+            TcpStream::connect_with(&stack, to, &ConnectOptions::default().with_local(Some(from)))
+                .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         assert!(becomes_free(from));
     }
     let busy = net::TcpListener::bind(from).unwrap();
     let to = busy.local_addr().unwrap();
     let error =
-        TcpStream::connect_with(&stack, to, &ConnectOptions::new().local(from)).unwrap_err();
+        TcpStream::connect_with(&stack, to, &ConnectOptions::default().with_local(Some(from)))
+            .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 }
 
 #[test]
 fn privileged_ports_need_the_privilege() {
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     // Capabilities are a thread's own.
     let outcome = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -158,10 +160,11 @@ fn privileged_ports_need_the_privilege() {
 
 #[test]
 fn so_reuseport_is_the_kernels() {
-    let (one, other) = (stack(KernelPorts::new().reuse_port(true)), stack(KernelPorts::new()));
+    let (one, other) =
+        (stack(KernelPorts::default().with_reuse_port(true)), stack(KernelPorts::default()));
     let first = one.listen("127.0.0.1:0").unwrap();
     let at = first.local_addr().unwrap();
-    let twin = stack(KernelPorts::new().reuse_port(true));
+    let twin = stack(KernelPorts::default().with_reuse_port(true));
     let second = twin.listen(at).expect("both have the option, and the user is the same");
     assert_eq!(other.listen(at).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop((first, second));
@@ -178,7 +181,7 @@ fn when_no_port_is_free_one_of_ours_serves_another_connection() {
         }
     };
     namespace.set_sysctl("net.ipv4.ip_local_port_range", "40000 40001").unwrap();
-    let stack = stack(KernelPorts::new());
+    let stack = stack(KernelPorts::default());
     let connect = |at: SocketAddr| namespace.run(|| stack.connect(at)).unwrap();
     let listen = |port| {
         let at = SocketAddr::from(([127, 0, 0, 1], port));
@@ -233,7 +236,7 @@ impl PortRegistrar for Registrar {
 #[test]
 fn a_registrar_is_told_once_of_each_port_and_may_refuse() {
     let registrar = Arc::new(Registrar::default());
-    let stack = stack(KernelPorts::new().registrar(registrar.clone()));
+    let stack = stack(KernelPorts::default().with_registrar(Some(registrar.clone())));
     let listener = stack.listen("0.0.0.0:0").unwrap();
     let at = listener.local_addr().unwrap();
     let to = SocketAddr::from(([127, 0, 0, 1], at.port()));
@@ -255,7 +258,7 @@ fn a_registrar_is_told_once_of_each_port_and_may_refuse() {
     assert_eq!(told, removed);
 
     registrar.refuses.store(true, std::sync::atomic::Ordering::Relaxed);
-    let stack = self::stack(KernelPorts::new().registrar(registrar));
+    let stack = self::stack(KernelPorts::default().with_registrar(Some(registrar)));
     let error = stack.listen(at).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(is_free(at), "a port that was refused is given back");

@@ -242,7 +242,7 @@ fn a_syn_is_answered_only_when_it_is_decided() {
             let to = SocketAddr::new(server(version), 4321);
             let client = begin(&clients, to);
             let incoming = listener.wait_incoming().unwrap();
-            assert_eq!(incoming.local_addr(), to);
+            assert_eq!(incoming.syn().local, to);
             assert_eq!(outcome(&client, std::time::Duration::ZERO), None, "nothing was said yet");
             match refusal {
                 Some(refusal) => incoming.refuse(refusal),

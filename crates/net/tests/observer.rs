@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::{ObservationEnded, Observer, ObserverOptions, Stack, TcpStream, WaitError};
+use transom_net::{ObservationEnded, Observer, ObserverOptions, Stack, TcpStream};
 use transom_tcp::extension::{
     AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Variable, Wake,
     variable,
@@ -61,15 +61,15 @@ fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiv
     told
 }
 
-fn wait_in_thread(observer: Observer, wake: Wake) -> Receiver<Result<u64, WaitError>> {
-    aside(move || observer.wait(wake, None).map(|notice| notice.counts.of(wake)))
+fn wait_in_thread(observer: Observer, wake: Wake) -> Receiver<Result<u64, ObservationEnded>> {
+    aside(move || observer.wait(wake, None).map(|notice| notice.unwrap().counts.of(wake)))
 }
 
 #[test]
 fn a_waiting_observer_is_woken_and_sees_the_connection() {
     let mut scene = Scene::new();
     let observer = scene.ours.observer(Wake::ACK | Wake::SEND).unwrap();
-    let told = aside(move || observer.wait(Wake::ACK, Some(SOON)).unwrap());
+    let told = aside(move || observer.wait(Wake::ACK, Some(SOON)).unwrap().unwrap());
     scene.transfer(5000);
     let notice = told.recv_timeout(SOON).unwrap();
     assert_eq!(notice.happened, Wake::ACK);
@@ -90,17 +90,16 @@ fn a_late_observer_learns_how_much_it_missed() {
     assert!(happened.of(Wake::ACK) > 10, "{happened:?}");
     assert_eq!(observer.totals().missed.of(Wake::all()), 0, "as nobody was told anything yet");
 
-    let notice = observer.poll(Wake::ACK).unwrap().unwrap();
+    let notice = observer.wait(Wake::ACK, Some(Duration::ZERO)).unwrap().unwrap();
     assert_eq!(notice.counts.of(Wake::ACK), happened.of(Wake::ACK));
     assert_eq!(notice.missed, happened.of(Wake::ACK) - 1);
     // Rounds were not asked for, and are still to be told.
     assert_eq!(notice.counts.of(Wake::ROUND), 0);
-    let notice = observer.poll(Wake::all()).unwrap().unwrap();
+    let notice = observer.wait(Wake::all(), Some(Duration::ZERO)).unwrap().unwrap();
     assert_eq!(notice.happened, Wake::ROUND);
     assert_eq!(notice.missed, happened.of(Wake::ROUND) - 1);
     // Everything is told once.
-    assert!(observer.poll(Wake::all()).unwrap().is_none());
-    assert_eq!(observer.wait(Wake::all(), Some(Duration::ZERO)).unwrap_err(), WaitError::TimedOut);
+    assert!(observer.wait(Wake::all(), Some(Duration::ZERO)).unwrap().is_none());
     let missed = observer.totals().missed;
     assert_eq!(missed.of(Wake::ACK), happened.of(Wake::ACK) - 1);
 }
@@ -114,7 +113,7 @@ fn an_event_that_is_fetched_in_time_is_not_missed() {
         // One segment, one acknowledgement.
         scene.transfer(100);
         scene.settle();
-        assert_eq!(observer.poll(Wake::ACK).unwrap().unwrap().missed, 0);
+        assert_eq!(observer.wait(Wake::ACK, Some(Duration::ZERO)).unwrap().unwrap().missed, 0);
     }
     assert_eq!(observer.totals().happened.of(Wake::ACK), 3);
     assert_eq!(observer.totals().missed.of(Wake::ACK), 0);
@@ -223,7 +222,7 @@ fn the_lists_are_there_for_who_asks_for_them() {
     let mut scene = Scene::new();
     let requires = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
     let options = ObserverOptions::default().with_requires(requires);
-    let observer = scene.ours.observer_with(options).unwrap();
+    let observer = scene.ours.observer(options).unwrap();
     let without = scene.ours.observer(Wake::ACK).unwrap();
     scene.transfer(20_000);
     scene.settle();
@@ -240,13 +239,13 @@ fn the_clock_wakes_an_observer_that_asks_for_it() {
     let observer = scene.ours.observer(Wake::empty()).unwrap();
     let at = observer.now() + transom_tcp::time::Duration::from_millis(5);
     observer.limits(|limits| limits.wake_at(at)).unwrap();
-    let notice = observer.wait(Wake::TIMER, Some(SOON)).unwrap();
+    let notice = observer.wait(Wake::TIMER, Some(SOON)).unwrap().unwrap();
     assert_eq!(notice.happened, Wake::TIMER);
     assert!(notice.snapshot.at >= at);
     // Once, and to be looked at or given limits is no event.
     observer.snapshot().unwrap();
     observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
-    assert!(observer.poll(Wake::all()).unwrap().is_none());
+    assert!(observer.wait(Wake::all(), Some(Duration::ZERO)).unwrap().is_none());
 }
 
 #[test]
@@ -255,14 +254,14 @@ fn the_end_of_the_connection_ends_the_waiting() {
     let scene = Scene::new();
     let waits = wait_in_thread(scene.ours.observer(Wake::ACK).unwrap(), Wake::ACK);
     scene.theirs.with_connection(|connection, now| connection.abort(now)).unwrap();
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded));
 
     // Dropped here.
     let scene = Scene::new();
     let observer = scene.ours.observer(Wake::TIMEOUT).unwrap();
     let waits = wait_in_thread(observer, Wake::TIMEOUT);
     drop((scene.ours, scene.theirs));
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded));
 
     // Ended in order by both, while the handles live.
     let scene = Scene::new();
@@ -270,7 +269,7 @@ fn the_end_of_the_connection_ends_the_waiting() {
     let waits = wait_in_thread(observer, Wake::TIMEOUT);
     scene.ours.shutdown(std::net::Shutdown::Write).unwrap();
     scene.theirs.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded));
     assert!(scene.ours.observer(Wake::ACK).is_err(), "nothing is left to be observed");
 }
 
@@ -284,7 +283,7 @@ fn a_faulty_layer_goes_and_the_flow_goes_on() {
     let observer = scene.ours.observer(Wake::ACK).unwrap();
     observer.fail(Fault::Gone);
     assert_eq!(departed(&scene), Some(Fault::Gone.into()));
-    assert_eq!(observer.wait(Wake::ACK, None).unwrap_err(), ObservationEnded.into());
+    assert_eq!(observer.wait(Wake::ACK, None).unwrap_err(), ObservationEnded);
     assert_eq!(observer.limits(|_| {}), Err(ObservationEnded));
     assert!(observer.snapshot().is_err());
 

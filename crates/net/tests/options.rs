@@ -6,6 +6,7 @@ use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{PathMtuDiscovery, Setting, Stack, TcpListener, TcpStream, WriteOptions};
 use transom_stack::ListenConfig;
 use transom_tcp::AckChoice;
+use transom_tcp::exchange::Choice;
 
 /// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -176,7 +177,8 @@ fn a_read_waits_for_the_low_water_mark() {
 #[test]
 fn quick_acknowledgements() {
     let (near, _far, _hosts) = connected();
-    near.set_ack_policy(AckChoice::Quick(Duration::from_millis(200).into())).unwrap();
+    let quick = AckChoice::Quick(Duration::from_millis(200).into());
+    near.exchange(Choice::Acknowledgements(quick)).unwrap();
     assert!(near.quickack().unwrap());
     near.set_quickack(false).unwrap();
     assert!(!near.quickack().unwrap());
@@ -187,9 +189,9 @@ fn quick_acknowledgements() {
 #[test]
 fn fin_wait_2_and_path_mtu() {
     let (near, far, (client, _server)) = connected();
-    assert_eq!(near.fin_wait_2().unwrap(), Duration::from_secs(60));
+    assert_eq!(near.settings().unwrap().fin_wait_2, Duration::from_secs(60).into());
     near.set_option(Setting::FinWait2(Duration::ZERO.into())).unwrap();
-    assert_eq!(near.path_mtu().unwrap(), far.path_mtu().unwrap());
+    assert_eq!(near.info().unwrap().path_mtu, far.info().unwrap().path_mtu);
     near.set_option(Setting::PathMtuDiscovery(PathMtuDiscovery::Dont)).unwrap();
     drop(near);
     // The other end keeps its half open, and nobody waits for it.

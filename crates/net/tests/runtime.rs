@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Capabilities, Device, RxPacket, TxPacket};
 use transom_net::{Stack, TcpListener, TcpStream};
+use transom_tcp::exchange::Choice;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::{AckChoice, CongestionChoice, PacingChoice};
 
@@ -302,8 +303,10 @@ fn units_are_exchanged_while_data_flows() {
     let content: Vec<u8> = (0..BYTES).map(|at| at as u8).collect();
     for (piece, word) in content.chunks(BYTES / words.len() + 1).zip(words) {
         client.recompose(&format!("{word} + pacing")).unwrap();
-        assert_eq!(client.congestion().unwrap().to_string(), word);
-        assert_eq!(client.info().unwrap().congestion, client.congestion().unwrap().name());
+        let congestion = client.with_connection(|client, _| client.profile().congestion.clone());
+        let congestion = congestion.unwrap();
+        assert_eq!(congestion.to_string(), word);
+        assert_eq!(client.info().unwrap().congestion, congestion.name());
         client.write_all(piece).unwrap();
     }
     let refused = client.recompose("go-back-n").unwrap_err();
@@ -311,12 +314,13 @@ fn units_are_exchanged_while_data_flows() {
     assert!(refused.to_string().contains("what is known of the data in flight"), "{refused}");
     // A controller that counts on pacing keeps it.
     client.recompose("bbr").unwrap();
-    let unpaced = client.set_pacing(PacingChoice::None).unwrap_err();
+    let unpaced = client.exchange(Choice::Pacing(PacingChoice::None)).unwrap_err();
     assert_eq!(unpaced.kind(), io::ErrorKind::InvalidInput);
-    client.set_ack_policy(AckChoice::Immediate).unwrap();
-    client.set_congestion(CongestionChoice::reno()).unwrap();
-    client.set_pacing(PacingChoice::None).unwrap();
-    let too_slow = client.set_ack_policy(AckChoice::Delayed(ms(500).into())).unwrap_err();
+    client.exchange(Choice::Acknowledgements(AckChoice::Immediate)).unwrap();
+    client.exchange(Choice::Congestion(CongestionChoice::reno())).unwrap();
+    client.exchange(Choice::Pacing(PacingChoice::None)).unwrap();
+    let too_slow = Choice::Acknowledgements(AckChoice::Delayed(ms(500).into()));
+    let too_slow = client.exchange(too_slow).unwrap_err();
     assert_eq!(too_slow.kind(), io::ErrorKind::InvalidInput);
     client.shutdown(Shutdown::Write).unwrap();
     let (bytes, _server) = received.recv_timeout(10 * SOON).expect("the transfer hangs").unwrap();

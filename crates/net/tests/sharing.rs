@@ -116,7 +116,7 @@ impl Machine {
             ip(&self.namespace, &format!("{version} route add default dev {name} table {table}"));
         }
         let rules = Rules { namespace: Arc::clone(&self.namespace), table };
-        let ports = KernelPorts::new().registrar(Arc::new(rules));
+        let ports = KernelPorts::default().with_registrar(Some(Arc::new(rules)));
         let start = || {
             let host = view(KernelHost::new(["eth0"]).unwrap());
             let builder = Stack::builder().ports(PortSource::Kernel(ports)).shared(host);

@@ -4,7 +4,9 @@ use crate::passing::{hasty, hosts};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_net::{ConnectOptions, KeepAlive, Setting, Stack, TcpListener, TcpSocket, TcpStream};
+use transom_net::{
+    ConnectOptions, KeepAlive, Setting, SocketOption, Stack, TcpListener, TcpSocket, TcpStream,
+};
 use transom_tcp::congestion::CongestionChoice;
 use transom_wire::IpPacket;
 
@@ -18,26 +20,26 @@ fn a_connection_has_the_options_from_its_syn_on() {
     let listener = TcpListener::bind(&b, at(2, 80)).unwrap();
     let keepalive = KeepAlive::default().with_idle(Duration::from_secs(77).into());
     let socket = TcpSocket::new(&a)
-        .ttl(33)
-        .tos(0x28)
-        .nodelay(true)
+        .option(SocketOption::TimeToLive(33))
+        .option(SocketOption::TypeOfService(0x28))
+        .option(Setting::NoDelay(true))
         .option(Setting::Cork(true))
-        .keepalive(Some(keepalive))
-        .user_timeout(Some(Duration::from_secs(9)))
+        .option(Setting::KeepAlive(Some(keepalive)))
+        .option(Setting::UserTimeout(Some(Duration::from_secs(9).into())))
         .option(Setting::NotsentLowWater(5000))
         .option(Setting::ReceiveLowWater(10))
-        .congestion(CongestionChoice::reno())
+        .option(SocketOption::Congestion(CongestionChoice::reno()))
         .linger(Some(Duration::ZERO))
         .read_timeout(Some(Duration::from_millis(20)));
     let mut stream = socket.bind(at(1, 0)).unwrap().connect(at(2, 80)).unwrap();
     assert_eq!(stream.ttl().unwrap(), 33);
     assert_eq!(stream.tos().unwrap(), 0x28);
     assert!(stream.nodelay().unwrap() && stream.settings().unwrap().cork);
-    assert_eq!(stream.keepalive().unwrap(), Some(keepalive));
-    assert_eq!(stream.user_timeout().unwrap(), Some(Duration::from_secs(9)));
+    assert_eq!(stream.settings().unwrap().keep_alive, Some(keepalive));
+    assert_eq!(stream.settings().unwrap().user_timeout, Some(Duration::from_secs(9).into()));
     assert_eq!(stream.settings().unwrap().notsent_low_water, 5000);
     assert_eq!(stream.settings().unwrap().receive_low_water, 10);
-    assert_eq!(stream.congestion().unwrap(), CongestionChoice::reno());
+    assert_eq!(stream.info().unwrap().congestion, CongestionChoice::reno().name());
     assert_eq!(stream.linger().unwrap(), Some(Duration::ZERO));
     assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
     let syn = network.seen().into_iter().next().unwrap();
@@ -50,9 +52,12 @@ fn a_connection_has_the_options_from_its_syn_on() {
 fn values_that_are_not_possible_are_refused() {
     let (a, b, _network) = hosts(&hasty());
     let _listener = TcpListener::bind(&b, at(2, 80)).unwrap();
-    for socket in
-        [TcpSocket::new(&a).ttl(0), TcpSocket::new(&a).ttl(256), TcpSocket::new(&a).tos(256)]
-    {
+    for option in [
+        SocketOption::TimeToLive(0),
+        SocketOption::TimeToLive(256),
+        SocketOption::TypeOfService(256),
+    ] {
+        let socket = TcpSocket::new(&a).option(option);
         assert_eq!(socket.connect(at(2, 80)).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
     let unbound = TcpSocket::new(&a).listen(1).unwrap_err();
@@ -66,7 +71,10 @@ fn values_that_are_not_possible_are_refused() {
 #[test]
 fn accepted_connections_inherit_options() {
     let (a, b, _network) = hosts(&hasty());
-    let socket = TcpSocket::new(&b).nodelay(true).tos(0x40).option(Setting::ReceiveLowWater(4));
+    let socket = TcpSocket::new(&b)
+        .option(Setting::NoDelay(true))
+        .option(SocketOption::TypeOfService(0x40))
+        .option(Setting::ReceiveLowWater(4));
     let listener = socket.bind(at(2, 80)).unwrap().listen(8).unwrap();
     listener.set_ttl(9).unwrap();
     assert_eq!(listener.ttl().unwrap(), 9);
@@ -98,7 +106,11 @@ fn a_bound_port_is_nobody_elses() {
     let any = SocketAddr::from(([0, 0, 0, 0], bound.port()));
     assert_eq!(in_use(b.listen(any).map(drop)), ErrorKind::AddrInUse);
     let from = |stack: &Stack| {
-        TcpStream::connect_with(stack, at(1, 80), &ConnectOptions::new().local(bound))
+        TcpStream::connect_with(
+            stack,
+            at(1, 80),
+            &ConnectOptions::default().with_local(Some(bound)),
+        )
     };
     assert_eq!(in_use(from(&b).map(drop)), ErrorKind::AddrInUse);
     // Nobody answers there yet.

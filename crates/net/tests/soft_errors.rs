@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use std::io::{self, Read, Write};
 use std::thread::spawn;
 use std::time::Duration;
-use transom_net::IcmpError;
+use transom_net::{IcmpError, Setting};
 
 /// [SHLD-25] The attempt goes on, as the report may be forged, and ends with what was reported.
 #[test]
@@ -43,7 +43,7 @@ fn a_connection_ends_with_what_the_network_said() {
 fn a_call_that_waits_is_told() {
     let (a, b, network) = hosts(&hasty());
     let (mut ours, mut theirs) = connected(&a, &b);
-    ours.set_report_soft_errors(true).unwrap();
+    ours.set_option(Setting::SoftErrors(true)).unwrap();
     let mut reader = ours.try_clone().unwrap();
     let read = spawn(move || {
         let error = reader.read(&mut [0; 4]).unwrap_err();
@@ -56,7 +56,7 @@ fn a_call_that_waits_is_told() {
     assert_eq!(error.kind(), io::ErrorKind::HostUnreachable);
     let inside = error.get_ref().and_then(|inside| inside.downcast_ref::<IcmpError>());
     assert_eq!(inside, Some(&IcmpError::HostUnreachable));
-    ours.set_report_soft_errors(false).unwrap();
+    ours.set_option(Setting::SoftErrors(false)).unwrap();
     let mut bytes = [0; 4];
     theirs.read_exact(&mut bytes).unwrap();
     theirs.write_all(&bytes).unwrap();

@@ -36,4 +36,4 @@ mod wire;
 
 pub use client::{Client, Grant};
 pub use protocol::{Estimate, Flow, Macroflow, Registration};
-pub use server::{CmEvent, CmServer};
+pub use server::CmServer;

@@ -100,7 +100,7 @@ impl Scene {
 
     fn start(&mut self) {
         let places = vec![self.extensions.path().to_owned()];
-        let server = CmServer::new(places, Some(&self.programs())).unwrap();
+        let server = CmServer::new(places, Some(&self.programs()), |_| ()).unwrap();
         let stopper = server.stopper();
         self.server = Some((stopper, std::thread::spawn(|| server.run())));
     }

@@ -84,10 +84,10 @@ fn the_binary_form_says_the_same() {
         let mut body = vec![0; u32::from_le_bytes(number) as usize];
         peer.lines.read_exact(&mut body).unwrap();
         let (kind, body) = body.split_first_chunk::<4>().unwrap();
-        (Kind::of(u32::from_le_bytes(*kind)), body.to_vec())
+        (Kind::try_from(u32::from_le_bytes(*kind)), body.to_vec())
     };
     let (kind, body) = hear();
-    assert_eq!(kind, Some(Kind::Event));
+    assert_eq!(kind, Ok(Kind::Event));
     let numbers: Vec<u64> =
         body.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
     let value = |name| numbers[3 + VIEW.iter().position(|(other, _)| *other == name).unwrap()];
@@ -100,7 +100,7 @@ fn the_binary_form_says_the_same() {
     assert_eq!(numbers.len(), 3 + VIEW.len() + 11 + 1 + 9);
 
     peer.stream.write_all(&frame(Kind::Detach, &[])).unwrap();
-    assert_eq!(hear().0, Some(Kind::End));
+    assert_eq!(hear().0, Ok(Kind::End));
     assert!(scene.layers().is_empty());
 }
 

@@ -35,7 +35,7 @@
 //! #       stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhello")
 //! #   });
 //!
-//!     let options = ConnectOptions::new().timeout(Duration::from_secs(10));
+//!     let options = ConnectOptions::default().with_timeout(Some(Duration::from_secs(10)));
 //!     let mut stream = TcpStream::connect_with(&stack, "10.0.0.2:80", &options)?;
 //!     stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
 //!     let mut answer = String::new();
@@ -236,15 +236,6 @@ pub mod sim {
     pub use transom_sim::link::LinkConfig;
     pub use transom_sim::{Pair, Side};
     pub use transom_stack::{ListenConfig, Stack, StackConfig};
-}
-
-/// Streams and listeners with the names and traits of Tokio.
-#[cfg(feature = "tokio")]
-pub mod tokio {
-    pub use transom_tokio::{
-        OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpListener, TcpStream,
-        ToSocketAddrs, WriteHalf, drain,
-    };
 }
 
 /// The names that most programs need: `use transom::prelude::*;`.

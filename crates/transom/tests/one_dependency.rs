@@ -28,7 +28,7 @@ fn main() -> std::io::Result<()> {
         stream.write_all(&said)?;
         stream.shutdown(Shutdown::Write)
     });
-    let mut stream = TcpStream::connect_with(&client, "10.0.0.2:7", &ConnectOptions::new())?;
+    let mut stream = TcpStream::connect_with(&client, "10.0.0.2:7", &ConnectOptions::default())?;
     stream.write_all(b"one dependency")?;
     stream.shutdown(Shutdown::Write)?;
     let mut answer = String::new();

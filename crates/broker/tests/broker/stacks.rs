@@ -165,7 +165,7 @@ fn a_stack_finds_a_broker_that_was_restarted() {
 fn a_stack_follows_the_uplink() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
-    let ports = PortSource::Kernel(KernelPorts::new());
+    let ports = PortSource::Kernel(KernelPorts::default());
     let start = || {
         let lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
         Stack::builder().ports(ports.clone()).start_leased(lease).unwrap()
@@ -296,7 +296,7 @@ fn a_port_with_so_reuseport_is_lent_to_one_process() {
     let Some(net) = Net::new() else { return };
     let _broker = BrokerProcess::start(&net, RULES);
     let start_with_reuse_port = || {
-        let ports = PortSource::Kernel(KernelPorts::new().reuse_port(true));
+        let ports = PortSource::Kernel(KernelPorts::default().with_reuse_port(true));
         let lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
         net.host.run(|| Stack::builder().ports(ports).start_leased(lease)).unwrap().unwrap()
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use transom_live::{StatusSocket, place};
+use transom_live::StatusSocket;
 use transom_net::{LogFormat, LogWriter, Stack, TcpStream};
 use transom_remote::ExtensionSocket;
 
@@ -58,7 +58,7 @@ impl Watching {
     /// Shows the connections to this user, if that is asked for by the option or the environment. What only the environment asks for is no reason not to
     /// start.
     pub(super) fn with_status(mut self, stack: &Stack, asked: bool) -> anyhow::Result<Self> {
-        if !asked && !place::is_asked_for() {
+        if !asked && !StatusSocket::is_asked_for() {
             return Ok(self);
         }
         match StatusSocket::open(stack) {

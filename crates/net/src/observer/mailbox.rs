@@ -5,7 +5,7 @@
 //! taken over.
 
 use super::snapshot::Snapshot;
-use super::{ObservationEnded, ObserverOptions, WaitError};
+use super::{ObservationEnded, ObserverOptions};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
@@ -121,19 +121,23 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
+    pub(super) fn wait(
+        &self,
+        wake: Wake,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Notice>, ObservationEnded> {
         let deadline = timeout.and_then(|timeout| Clock::now().checked_add(timeout));
         let mut state = self.lock();
         loop {
             if let Some(notice) = state.tell(wake) {
-                return Ok(notice);
+                return Ok(Some(notice));
             }
             if state.over {
-                return Err(ObservationEnded.into());
+                return Err(ObservationEnded);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Clock::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(WaitError::TimedOut);
+                return Ok(None);
             }
             state.awaited = wake;
             state = match left {

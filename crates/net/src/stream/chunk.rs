@@ -5,7 +5,6 @@ use crate::stack::Shared;
 use std::io::{self, BufRead, Read};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use transom_tcp::time::Instant;
 use transom_tcp::{Connection, Taken};
 
@@ -59,7 +58,7 @@ impl Drop for Chunk {
 }
 
 impl TcpStream {
-    fn chunk(&self, taken: Option<Taken>) -> Option<Chunk> {
+    pub(crate) fn chunk(&self, taken: Option<Taken>) -> Option<Chunk> {
         taken.map(|data| Chunk { data: Some(data), shared: Arc::clone(&self.socket.shared) })
     }
 
@@ -91,15 +90,6 @@ impl TcpStream {
         };
         // Without a connection there is nothing to take.
         let _ = self.change(take);
-    }
-
-    /// [`TcpStream::read_chunk`] for a task, by the rules of [`TcpStream::poll_ready`].
-    ///
-    /// # Errors
-    /// As [`TcpStream::poll_read`].
-    pub fn poll_read_chunk(&self, context: &mut Context<'_>) -> Poll<io::Result<Option<Chunk>>> {
-        let polled = self.poll_reading(context, None, |connection, now| connection.read_taken(now));
-        polled.map_ok(|taken| self.chunk(taken))
     }
 }
 

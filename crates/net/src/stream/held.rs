@@ -5,21 +5,29 @@ use crate::engine::{Channel, Inner};
 use crate::error::soft_error;
 use crate::socket::Kept;
 use crate::stack::Stack;
-use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::time::Duration;
 use transom_tcp::{Profile, State};
 
 /// A connection whose last acknowledgement is held until [`HeldStream::release`]. By [`TcpStream::connect_held`].
 ///
+/// It has what the stream has, and can be [watched](crate::Driver::watch): it is reported as writable when the peer has answered, or the attempt has failed.
 /// Dropping it resets the peer, if that has answered, and gives the attempt up otherwise.
 #[derive(Debug)]
 #[must_use = "dropping it gives the attempt up"]
 pub struct HeldStream {
-    /// There until it is released.
-    stream: Option<TcpStream>,
-    local: SocketAddr,
+    stream: TcpStream,
+    released: bool,
+}
+
+impl Deref for HeldStream {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.stream
+    }
 }
 
 impl TcpStream {
@@ -54,21 +62,7 @@ impl TcpStream {
 
 impl HeldStream {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        let local = stream.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
-        HeldStream { stream: Some(stream), local }
-    }
-
-    /// The stream, to [watch](crate::Driver::watch): it is reported as writable when the peer has answered, or the attempt has failed.
-    ///
-    /// # Panics
-    /// Never: it is there until the value is consumed.
-    pub fn stream(&self) -> &TcpStream {
-        self.stream.as_ref().expect("a stream that is not released")
-    }
-
-    /// Our address and port.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local
+        HeldStream { stream, released: false }
     }
 
     /// Whether the peer has answered. Does not wait.
@@ -78,9 +72,8 @@ impl HeldStream {
     /// [`Profile::report_soft_errors`] also what the network reports though the attempt goes on, such as [`io::ErrorKind::HostUnreachable`]: Linux
     /// gives up then.
     pub fn is_answered(&self) -> io::Result<bool> {
-        let stream = self.stream();
-        let inner = stream.socket.shared.runtime.lock();
-        stream.answered(&inner).transpose().map(|answer| answer.is_some())
+        let inner = self.socket.shared.runtime.lock();
+        self.answered(&inner).transpose().map(|answer| answer.is_some())
     }
 
     /// Waits until the peer has answered, or until `timeout`.
@@ -88,11 +81,10 @@ impl HeldStream {
     /// # Errors
     /// As [`HeldStream::is_answered`], and [`io::ErrorKind::TimedOut`].
     pub fn wait_answered(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let stream = self.stream();
-        let runtime = &stream.socket.shared.runtime;
+        let runtime = &self.socket.shared.runtime;
         let deadline = timeout.map(|timeout| runtime.now() + timeout.into());
-        let channel = Channel::Writable(stream.socket.id);
-        let outcome = runtime.wait(channel, deadline, |inner, _| stream.answered(inner));
+        let channel = Channel::Writable(self.socket.id);
+        let outcome = runtime.wait(channel, deadline, |inner, _| self.answered(inner));
         outcome.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -103,16 +95,16 @@ impl HeldStream {
     /// How the attempt ended, if it has.
     pub fn release(mut self) -> io::Result<TcpStream> {
         self.is_answered()?;
-        let stream = self.stream.take().ok_or(Errno::NOTCONN)?;
-        stream.change(|connection, now| connection.release(now))?;
-        Ok(stream)
+        self.change(|connection, now| connection.release(now))?;
+        self.released = true;
+        self.try_clone()
     }
 }
 
 impl Drop for HeldStream {
     fn drop(&mut self) {
-        if let Some(stream) = &self.stream {
-            let (shared, id) = (&stream.socket.shared, stream.socket.id);
+        if !self.released {
+            let (shared, id) = (&self.socket.shared, self.socket.id);
             shared.runtime.with(|inner, now| inner.host.abort(id, now));
         }
     }

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_stack::SocketOption;
 use transom_tcp::compose::Composer;
-use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::exchange::Choice;
-use transom_tcp::{AckChoice, KeepAlive, PacingChoice, Setting};
+use transom_tcp::{Setting, Settings};
 
 impl TcpStream {
     /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
@@ -51,7 +50,7 @@ impl TcpStream {
         Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// Sets an option of the connection.
+    /// Sets an option of the connection [MUST-21] [MUST-48] [SHLD-21]. [`TcpStream::settings`] and [`TcpStream::info`] show what is set.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a value that is not possible, [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -65,6 +64,22 @@ impl TcpStream {
         })?;
         self.socket.take_notice(&option);
         Ok(())
+    }
+
+    /// The settings that [`TcpStream::set_option`] changes.
+    pub fn settings(&self) -> io::Result<Settings> {
+        self.inspect(|connection, _| connection.settings())
+    }
+
+    /// Acknowledges the next arrivals, and pending data, at once; or delays acknowledgements to piggyback them on data (`TCP_QUICKACK`).
+    /// The effect is temporary: the acknowledgement policy continues from there.
+    pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
+        self.set_option(Setting::QuickAck(quickack))
+    }
+
+    /// Whether the next arrivals are acknowledged at once, as far as is known.
+    pub fn quickack(&self) -> io::Result<bool> {
+        Ok(self.settings()?.quick_ack)
     }
 
     /// Switches Nagle's algorithm off (`true`) or on.
@@ -96,49 +111,6 @@ impl TcpStream {
         self.change(|connection, now| connection.exchange(now, choice))?.map_err(invalid)
     }
 
-    /// Exchanges the congestion controller.
-    pub fn set_congestion(&self, choice: CongestionChoice) -> io::Result<()> {
-        self.exchange(Choice::Congestion(choice))
-    }
-
-    /// The congestion control algorithm, with its parameters.
-    pub fn congestion(&self) -> io::Result<CongestionChoice> {
-        self.inspect(|connection, _| connection.profile().congestion.clone())
-    }
-
-    /// Exchanges pacing.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if a controller that counts on being paced would not be, [`io::ErrorKind::NotConnected`] if the connection
-    /// is gone.
-    pub fn set_pacing(&self, choice: PacingChoice) -> io::Result<()> {
-        self.exchange(Choice::Pacing(choice))
-    }
-
-    /// Exchanges the acknowledgement policy.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a delay of half a second or more, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_ack_policy(&self, choice: AckChoice) -> io::Result<()> {
-        self.exchange(Choice::Acknowledgements(choice))
-    }
-
-    /// Switches keep-alives on with these settings, or off.
-    pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
-        self.set_option(Setting::KeepAlive(keep_alive))
-    }
-
-    /// The keep-alive settings.
-    pub fn keepalive(&self) -> io::Result<Option<KeepAlive>> {
-        self.inspect(|connection, _| connection.settings().keep_alive)
-    }
-
-    /// Whether calls report [soft errors](TcpStream::take_soft_error) as they come, like `IP_RECVERR` on Linux. Then a read or write fails once with
-    /// an [`IcmpError`](transom_tcp::IcmpError) inside, and the connection continues. Off by default.
-    pub fn set_report_soft_errors(&self, report: bool) -> io::Result<()> {
-        self.set_option(Setting::SoftErrors(report))
-    }
-
     /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
     ///
     /// # Errors
@@ -153,15 +125,6 @@ impl TcpStream {
         Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
     }
 
-    /// The type of service of the packets sent from now on, 0 to 255 (`IP_TOS`, `IPV6_TCLASS`): the code point of differentiated services in the
-    /// upper six bits [MUST-48] [SHLD-21]. The lower two are TCP's own. Packets of different code points may overtake each other.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_tos(&self, tos: u32) -> io::Result<()> {
-        self.set_option(SocketOption::TypeOfService(tos))
-    }
-
     /// The type of service, without the lower two bits.
     pub fn tos(&self) -> io::Result<u32> {
         let inner = self.socket.shared.runtime.lock();
@@ -170,21 +133,6 @@ impl TcpStream {
             .dscp(self.socket.id)
             .map(|dscp| u32::from(dscp) << 2)
             .ok_or(Errno::NOTCONN)?)
-    }
-
-    /// Gives the connection up when data stays unacknowledged for so long (`TCP_USER_TIMEOUT`) [MUST-21]. With `None` the number of
-    /// retransmissions decides ([`Profile::r2`](crate::Profile::r2)), which may be without end.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a span of zero, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.set_option(Setting::UserTimeout(timeout.map(Into::into)))
-    }
-
-    /// The user timeout.
-    pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
-        let timeout = self.inspect(|connection, _| connection.settings().user_timeout)?;
-        Ok(timeout.map(|timeout| Duration::from_nanos(timeout.as_nanos())))
     }
 
     /// Whether calls return [`io::ErrorKind::WouldBlock`] instead of waiting.

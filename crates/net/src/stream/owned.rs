@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use transom_stack::SocketError;
 use transom_tcp::time::Instant;
 use transom_tcp::{Connection, WriteError};
@@ -50,18 +49,6 @@ impl TcpStream {
             Ok(total)
         };
         self.change(write)?.map_err(|error| socket_error(SocketError::Write(error)))
-    }
-
-    /// [`TcpStream::write_owned`] for a task, by the rules of [`TcpStream::poll_ready`].
-    ///
-    /// # Errors
-    /// As [`TcpStream::poll_write`].
-    pub fn poll_write_owned(
-        &self,
-        context: &mut Context<'_>,
-        bytes: &mut Bytes,
-    ) -> Poll<io::Result<usize>> {
-        self.poll_writing(context, |connection, now| connection.write_owned(now, bytes))
     }
 
     /// Writes `length` bytes of a file from `offset` on, or up to its end. Returns how many were written. They are read once, and

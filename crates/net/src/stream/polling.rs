@@ -57,7 +57,7 @@ impl TcpStream {
     }
 
     /// Takes something out of the connection; `end` after an error that was reported.
-    pub(super) fn poll_reading<T>(
+    pub(crate) fn poll_reading<T>(
         &self,
         context: &mut Context<'_>,
         end: T,
@@ -69,7 +69,7 @@ impl TcpStream {
     }
 
     /// Gives something to the connection.
-    pub(super) fn poll_writing(
+    pub(crate) fn poll_writing(
         &self,
         context: &mut Context<'_>,
         mut put: impl FnMut(&mut Connection, Instant) -> Result<usize, WriteError>,
@@ -185,21 +185,19 @@ impl TcpStream {
         })
     }
 
-    /// Waits until there is something to read. Any number of tasks may wait.
-    pub fn readable(&self) -> Readiness<'_> {
+    /// Waits until there is something to read. Any number of tasks may wait. Dropping the future takes nothing away from the stream.
+    pub fn readable(&self) -> impl Future<Output = ()> {
         Readiness { stream: self, direction: Direction::Read, slot: Slot::new() }
     }
 
     /// Waits until there is room to write. Any number of tasks may wait.
-    pub fn writable(&self) -> Readiness<'_> {
+    pub fn writable(&self) -> impl Future<Output = ()> {
         Readiness { stream: self, direction: Direction::Write, slot: Slot::new() }
     }
 }
 
-/// Waits until a stream is ready, by [`TcpStream::readable`] or [`TcpStream::writable`]. Dropping it takes nothing away from the stream.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are awaited"]
-pub struct Readiness<'a> {
+/// Waits until a stream is ready, by [`TcpStream::readable`] or [`TcpStream::writable`].
+struct Readiness<'a> {
     stream: &'a TcpStream,
     direction: Direction,
     slot: Slot,

@@ -55,6 +55,19 @@ impl Write for &TcpStream {
     }
 }
 
+impl TcpStream {
+    /// Writes with a word on how the bytes are cut into segments: whether more follows (`MSG_MORE`), and whether a record ends
+    /// behind them (`MSG_EOR`). Returns how many were taken, as [`io::Write::write`] does; where that is less than all, no
+    /// record has ended.
+    ///
+    /// # Errors
+    /// As [`io::Write::write`].
+    pub fn write_with(&self, bytes: &[u8], options: WriteOptions) -> io::Result<usize> {
+        let buffers = [IoSlice::new(bytes)];
+        self.writing(|connection, now| write_each(connection, now, &buffers, options))
+    }
+}
+
 /// Writes the buffers one behind the other, as far as there is room. The options are for all of them together.
 pub(super) fn write_each(
     connection: &mut Connection,

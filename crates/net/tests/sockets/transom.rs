@@ -63,7 +63,11 @@ pub(crate) mod world {
 
         pub(crate) fn connect_to_self(&self) -> io::Result<TcpStream> {
             let addr = ([10, 0, 0, 1], 4000).into();
-            TcpStream::connect_with(&self.client, addr, &ConnectOptions::new().local(addr))
+            TcpStream::connect_with(
+                &self.client,
+                addr,
+                &ConnectOptions::default().with_local(Some(addr)),
+            )
         }
 
         pub(crate) fn connect_on_server(&self, addr: SocketAddr) -> io::Result<TcpStream> {

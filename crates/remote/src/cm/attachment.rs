@@ -168,9 +168,9 @@ static PLACES: LazyLock<[usize; 10]> = LazyLock::new(|| {
 fn read_event(frame: &[u8]) -> io::Result<Option<FlowState>> {
     let (kind, body) =
         frame.split_first_chunk().ok_or_else(|| malformed("a frame begins with its kind"))?;
-    match Kind::of(u32::from_le_bytes(*kind)) {
-        Some(Kind::Event) => {}
-        Some(Kind::End | Kind::Error) => {
+    match Kind::try_from(u32::from_le_bytes(*kind)) {
+        Ok(Kind::Event) => {}
+        Ok(Kind::End | Kind::Error) => {
             let reason: String = String::from_utf8_lossy(body).chars().take(200).collect();
             return Err(io::Error::other(reason));
         }

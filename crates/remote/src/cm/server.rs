@@ -41,77 +41,7 @@ pub struct CmServer {
     companions: BTreeMap<u64, Companion>,
     next: u64,
     stop: Arc<EventFd>,
-    tell: Box<dyn FnMut(&CmEvent) + Send>,
-}
-
-/// An event at the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CmEvent {
-    /// A connection of a process has become part of a macroflow.
-    Joined {
-        /// Of the process; zero if it is in another process namespace.
-        process: i32,
-        /// The connection's destination.
-        remote: SocketAddr,
-        /// The macroflow.
-        macroflow: String,
-    },
-    /// It has left.
-    Left {
-        /// Of the process.
-        process: i32,
-        /// The connection's destination.
-        remote: SocketAddr,
-        /// Why.
-        reason: String,
-    },
-    /// A program has registered a flow.
-    Registered {
-        /// Of the process.
-        process: i32,
-        /// The macroflow.
-        macroflow: String,
-    },
-    /// A program has gone.
-    Gone {
-        /// Of the process.
-        process: i32,
-        /// Why.
-        reason: String,
-    },
-    /// An extension socket cannot be used.
-    Unusable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A connection or a program was not taken: there are too many.
-    Full,
-}
-
-impl fmt::Display for CmEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CmEvent::Joined { process, remote, macroflow } => {
-                write!(f, "process {process}: the connection to {remote} is in {macroflow}")
-            }
-            CmEvent::Left { process, remote, reason } => {
-                write!(f, "process {process}: the connection to {remote} has left: {reason}")
-            }
-            CmEvent::Registered { process, macroflow } => {
-                write!(f, "process {process}: a flow without TCP is in {macroflow}")
-            }
-            CmEvent::Gone { process, reason } => {
-                write!(f, "process {process}: its flow without TCP has left: {reason}")
-            }
-            CmEvent::Unusable { path, reason } => {
-                write!(f, "{} cannot be used: {reason}", path.display())
-            }
-            CmEvent::Full => f.write_str("there are too many flows; further ones go their own way"),
-        }
-    }
+    tell: Box<dyn FnMut(fmt::Arguments<'_>) + Send>,
 }
 
 impl fmt::Debug for CmServer {
@@ -131,11 +61,15 @@ enum Ready {
 
 impl CmServer {
     /// A server for the extension sockets at `places`: sockets, which may come later, and directories of sockets. At `companions`, if it is
-    /// given, it listens for programs with flows that are not TCP's.
+    /// given, it listens for programs with flows that are not TCP's. It says to `tell` which flows come and go, and what it cannot use.
     ///
     /// # Errors
     /// The operating system's; [`io::ErrorKind::AddrInUse`] if another process listens at `companions`.
-    pub fn new(places: Vec<PathBuf>, companions: Option<&Path>) -> io::Result<Self> {
+    pub fn new(
+        places: Vec<PathBuf>,
+        companions: Option<&Path>,
+        tell: impl FnMut(fmt::Arguments<'_>) + Send + 'static,
+    ) -> io::Result<Self> {
         let companions_at = companions.map(UnixName::listen).transpose()?;
         if let Some(name) = &companions_at {
             name.listener().set_nonblocking(true)?;
@@ -151,14 +85,8 @@ impl CmServer {
             companions: BTreeMap::new(),
             next: 0,
             stop: Arc::new(EventFd::new()?),
-            tell: Box::new(|_| ()),
+            tell: Box::new(tell),
         })
-    }
-
-    /// Calls `tell` for each event.
-    #[must_use]
-    pub fn on_event(self, tell: impl FnMut(&CmEvent) + Send + 'static) -> Self {
-        CmServer { tell: Box::new(tell), ..self }
     }
 
     /// Ends it from elsewhere: [`run`](Self::run) returns after a [signal](EventFd::signal).
@@ -198,7 +126,7 @@ impl CmServer {
         }
         self.looked = Some(Clock::now());
         for (path, error) in self.sockets.look() {
-            (self.tell)(&CmEvent::Unusable { path, reason: error.to_string() });
+            self.tell_unusable(&path, &error);
         }
     }
 
@@ -270,7 +198,7 @@ impl CmServer {
         let refusal = if !credentials.is_trusted() {
             "this server takes programs of its own user and of root"
         } else if self.companions.len() >= MOST_COMPANIONS {
-            (self.tell)(&CmEvent::Full);
+            self.tell_full();
             "there are too many programs already"
         } else {
             let id = self.number();
@@ -299,8 +227,7 @@ impl CmServer {
             }
             Err(error) => {
                 if let Some(error) = self.sockets.drop_watcher(path, error) {
-                    let reason = error.to_string();
-                    (self.tell)(&CmEvent::Unusable { path: path.to_owned(), reason });
+                    self.tell_unusable(path, &error);
                 }
             }
         }
@@ -308,7 +235,7 @@ impl CmServer {
 
     fn attach(&mut self, path: &Path, offered: Offered, process: i32) {
         if self.attachments.len() >= MOST_CONNECTIONS {
-            (self.tell)(&CmEvent::Full);
+            self.tell_full();
             return;
         }
         match Wire::connect(path, LONGEST) {
@@ -316,10 +243,7 @@ impl CmServer {
                 let id = self.number();
                 self.attachments.insert(id, Attachment::new(wire, offered, process));
             }
-            Err(error) => {
-                let reason = error.to_string();
-                (self.tell)(&CmEvent::Left { process, remote: offered.remote, reason });
-            }
+            Err(error) => self.tell_left(process, offered.remote, &error.to_string()),
         }
     }
 
@@ -330,12 +254,13 @@ impl CmServer {
         let outcome = attachment.wire.flush().and_then(|()| attachment.listen(&self.manager, now));
         let (process, remote) = (attachment.process, attachment.remote());
         if let Some(macroflow) = attachment.macroflow().filter(|_| !before) {
-            let macroflow = macroflow.to_owned();
-            (self.tell)(&CmEvent::Joined { process, remote, macroflow });
+            (self.tell)(format_args!(
+                "process {process}: the connection to {remote} is in {macroflow}"
+            ));
         }
         if let Err(error) = outcome {
             self.attachments.remove(&id);
-            (self.tell)(&CmEvent::Left { process, remote, reason: reason(&error) });
+            self.tell_left(process, remote, &reason(&error));
         }
     }
 
@@ -345,8 +270,8 @@ impl CmServer {
         let before = companion.stream.is_some();
         let outcome = companion.wire.flush().and_then(|()| companion.listen(&self.manager, now));
         if let Some(stream) = companion.stream.as_ref().filter(|_| !before) {
-            let (process, macroflow) = (companion.process, stream.macroflow().to_owned());
-            (self.tell)(&CmEvent::Registered { process, macroflow });
+            let (process, macroflow) = (companion.process, stream.macroflow());
+            (self.tell)(format_args!("process {process}: a flow without TCP is in {macroflow}"));
         }
         match outcome {
             Ok(Wanted::Nothing) => {}
@@ -368,19 +293,35 @@ impl CmServer {
             let _ = companion.say(&Reply::Error(error.to_string()));
         }
         if companion.stream.is_some() {
-            let process = companion.process;
-            (self.tell)(&CmEvent::Gone { process, reason: reason(error) });
+            let (process, reason) = (companion.process, reason(error));
+            (self.tell)(format_args!("process {process}: its flow without TCP has left: {reason}"));
         }
     }
 
     /// Drops those that say nothing.
     fn clean_up(&mut self) {
         self.companions.retain(|_, companion| !companion.is_silent());
-        for (_, silent) in self.attachments.extract_if(.., |_, one| one.is_silent()) {
-            let (process, remote) = (silent.process, silent.remote());
-            let reason = "the process does not answer".into();
-            (self.tell)(&CmEvent::Left { process, remote, reason });
+        let silent = self.attachments.extract_if(.., |_, one| one.is_silent());
+        for (_, silent) in silent.collect::<Vec<_>>() {
+            self.tell_left(silent.process, silent.remote(), "the process does not answer");
         }
+    }
+
+    /// A connection is in no macroflow any more.
+    fn tell_left(&mut self, process: i32, remote: SocketAddr, reason: &str) {
+        (self.tell)(format_args!(
+            "process {process}: the connection to {remote} has left: {reason}"
+        ));
+    }
+
+    /// An extension socket is no use.
+    fn tell_unusable(&mut self, path: &Path, reason: &io::Error) {
+        (self.tell)(format_args!("{} cannot be used: {reason}", path.display()));
+    }
+
+    /// A connection or a program was not taken.
+    fn tell_full(&mut self) {
+        (self.tell)(format_args!("there are too many flows; further ones go their own way"));
     }
 
     /// Gives the programs what they have room for.

@@ -28,12 +28,14 @@ pub enum Kind {
     Detach = 19,
 }
 
-impl Kind {
-    /// The kind with this number.
-    pub fn of(number: u32) -> Option<Kind> {
+impl TryFrom<u32> for Kind {
+    type Error = ProtocolError;
+
+    fn try_from(number: u32) -> Result<Kind, ProtocolError> {
         use Kind::{Detach, End, Error, Event, Limits, StateRequest, WakeAt};
         let all = [Event, End, Error, Limits, WakeAt, StateRequest, Detach];
-        all.into_iter().find(|kind| *kind as u32 == number)
+        let found = all.into_iter().find(|kind| *kind as u32 == number);
+        found.ok_or_else(|| ProtocolError::malformed(format!("there is no frame of kind {number}")))
     }
 }
 
@@ -154,8 +156,8 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
     }
     let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     let number = u32::from_le_bytes(*kind);
-    match (Kind::of(number), numbers.as_slice()) {
-        (Some(Kind::Limits), numbers) => {
+    match (Kind::try_from(number)?, numbers.as_slice()) {
+        (Kind::Limits, numbers) => {
             let (limits, rest) = numbers.as_chunks::<3>();
             if !rest.is_empty() {
                 return Err(odd());
@@ -163,13 +165,13 @@ pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
             let limits: Result<_, _> = limits.iter().map(|&limit| interval(limit)).collect();
             Ok(Command::Limits(limits?, None))
         }
-        (Some(Kind::WakeAt), &[at]) => {
+        (Kind::WakeAt, &[at]) => {
             let at = (at != NONE).then(|| Instant::from_nanos(at));
             Ok(Command::Limits(Vec::new(), Some(at)))
         }
-        (Some(Kind::StateRequest), []) => Ok(Command::Look),
-        (Some(Kind::Detach), []) => Ok(Command::Detach),
-        (Some(Kind::WakeAt | Kind::StateRequest | Kind::Detach), _) => Err(odd()),
+        (Kind::StateRequest, []) => Ok(Command::Look),
+        (Kind::Detach, []) => Ok(Command::Detach),
+        (Kind::WakeAt | Kind::StateRequest | Kind::Detach, _) => Err(odd()),
         _ => Err(ProtocolError::malformed(format!("there is no frame of kind {number}"))),
     }
 }

@@ -117,11 +117,13 @@ fn is_present(stream: &UnixStream) -> bool {
 fn tell(observer: &Observer, output: &Mutex<Output>, wake: Wake, lists: Capabilities) {
     let told = loop {
         match observer.wait(wake, None) {
-            Ok(notice) => {
+            Ok(Some(notice)) => {
                 if let Err(error) = say(output, |output| output.event(&notice, lists)) {
                     break Err(error);
                 }
             }
+            // Not without a time to wait.
+            Ok(None) => {}
             Err(over) => break say(output, |output| output.over(&over.to_string())),
         }
     };

@@ -65,6 +65,7 @@ pub struct Settings {
     pub quick_ack: bool,
     pub soft_errors: bool,
     pub user_timeout: Option<Duration>,
+    pub fin_wait_2: Duration,
     pub remote: Option<IpAddr>,
 }
 
@@ -102,6 +103,7 @@ impl Connection {
             receive_low_water: self.receive_low_water(),
             remote: self.remote(),
             user_timeout: self.user_timeout(),
+            fin_wait_2: self.profile().fin_wait_2,
             soft_errors: self.reports_soft_errors(),
             quick_ack: self.quick_ack(),
         }

@@ -254,7 +254,7 @@ impl HolderState {
         let from = self.sockets.last().ok_or("no port")?.local_addr();
         let stack = self.stack()?;
         let to: SocketAddr = address.parse()?;
-        let options = transom_net::ConnectOptions::new().local(from);
+        let options = transom_net::ConnectOptions::default().with_local(Some(from));
         let mut stream = transom_net::TcpStream::connect_with(&stack, to, &options)?;
         let sent: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
         let mut writer = stream.try_clone()?;

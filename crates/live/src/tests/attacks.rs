@@ -5,9 +5,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use transom_live::{AskError, Collector, Sources, ask, place};
-
-use crate::sockets::Scene;
+use super::sockets::Scene;
+use crate::client::{AskError, ask};
+use crate::{Collector, Sources, place};
 
 /// Sends bytes and reads whatever comes until the end.
 fn talk(path: &Path, bytes: &[u8]) -> Vec<u8> {

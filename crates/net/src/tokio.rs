@@ -1,7 +1,7 @@
-//! Transom's TCP for asynchronous programs, with the names and traits of Tokio.
+//! Streams and listeners for asynchronous programs, with the names and traits of Tokio.
 //!
-//! [`TcpStream`] and [`TcpListener`] are used like their namesakes in `tokio::net`, on a [`Stack`] of [`transom_net`]. They need no
-//! runtime of Tokio's, and none of its features: they work in any executor. No stream has a descriptor. A task that waits leaves its waker with the
+//! [`TcpStream`] and [`TcpListener`] are used like their namesakes in `tokio::net`, on a [`Stack`](crate::Stack). They need no
+//! runtime of Tokio's: they work in any executor. No stream has a descriptor. A task that waits leaves its waker with the
 //! stack, and the thread that works for the stack calls it.
 //!
 //! # Example
@@ -11,7 +11,8 @@
 //! ```
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //! use transom_device::memory::{MemoryConfig, pair};
-//! use transom_tokio::{Stack, TcpListener, TcpStream};
+//! use transom_net::Stack;
+//! use transom_net::tokio::{TcpListener, TcpStream};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> std::io::Result<()> {
@@ -56,20 +57,18 @@
 //! the stack's lock. So `fill_buf` takes what one packet brought out of the receive queue, with its memory and without a copy, and lends it from the
 //! half. The memory goes back to the device when it is consumed. [`TcpStream`] itself does not have the trait: a program that imports
 //! `AsyncBufReadExt` could not call [`TcpStream::split`] any more, because the trait has a method of that name.
-#![forbid(unsafe_code)]
 
 mod address;
 mod blocking;
-mod drain;
 mod input;
 mod listener;
-mod output;
 mod split;
 mod stream;
 
 pub use address::ToSocketAddrs;
-pub use drain::drain;
+pub use blocking::drain;
 pub use listener::TcpListener;
-pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
+pub use split::{
+    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadingHalf, ReuniteError, WriteHalf, WritingHalf,
+};
 pub use stream::TcpStream;
-pub use transom_net::{Bytes, ConnectOptions, ListenConfig, Profile, Stack};

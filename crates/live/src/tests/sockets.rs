@@ -1,12 +1,13 @@
 //! Hosts with a status socket, and whoever looks at them.
 
+use crate::client::{AskError, ask};
+use crate::{Collector, Row, Source, Sources, StatusSocket};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use transom_device::memory::{MemoryConfig, pair};
-use transom_live::{AskError, Collector, Row, Source, Sources, StatusSocket, ask};
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 
 /// Two hosts, and a directory of status sockets.
@@ -130,7 +131,7 @@ fn ten_thousand_connections() {
     let mut collector = scene.collector();
     let rows = collector.look();
     assert_eq!((rows.rows.len(), rows.troubles), (10_000, Vec::new()));
-    let mut changes = transom_live::Changes::default();
+    let mut changes = crate::Changes::default();
     assert_eq!(changes.of(&rows.rows).rows.len(), 10_000);
     // The second brings rates, and is thereby different.
     changes.of(&collector.look().rows);

@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Status, client, server};
 use tower_service::Service;
-use transom_tokio::{TcpListener, TcpStream};
+use transom_net::tokio::{TcpListener, TcpStream};
 
 /// Messages as they are.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use std::collections::HashSet;
-use transom_tokio::TcpListener;
+use transom_net::tokio::TcpListener;
 
 type Pool = Client<Connector, Empty<Bytes>>;
 

@@ -1,6 +1,6 @@
 //! The rows of one connection, as the status protocol and the JSON of `transom top` have them, against what they were when they were stored.
 
-use transom_live::Row;
+use crate::Row;
 use transom_net::ConnectionStatus;
 use transom_testkit::{assert_stored, tell_story};
 
@@ -27,6 +27,6 @@ fn rows_are_as_they_were() {
             text
         })
         .collect();
-    let path = format!("{}/tests/stored/rows.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/src/tests/stored/rows.jsonl", env!("CARGO_MANIFEST_DIR"));
     assert_stored(path, &(rows.join("\n") + "\n"));
 }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
-use transom_tokio::TcpStream;
+use transom_net::tokio::TcpStream;
 
 /// A certificate for `transom.test` that signs itself, and its key. `false` without OpenSSL.
 fn certify(directory: &Path) -> bool {

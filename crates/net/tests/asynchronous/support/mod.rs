@@ -5,7 +5,8 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError, TunOffload};
-use transom_tokio::{Stack, TcpListener, TcpStream};
+use transom_net::Stack;
+use transom_net::tokio::{TcpListener, TcpStream};
 
 /// Nothing takes so long, unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use tokio::io::{AsyncRead, AsyncWrite};
-use transom_tokio::{TcpListener, TcpStream};
+use transom_net::tokio::{TcpListener, TcpStream};
 
 /// What `axum::serve` needs of a listener.
 pub(crate) struct Served(pub(crate) TcpListener);

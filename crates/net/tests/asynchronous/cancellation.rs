@@ -3,7 +3,7 @@
 use crate::support::{connection, hosts, run};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use transom_tokio::{TcpListener, TcpStream};
+use transom_net::tokio::{TcpListener, TcpStream};
 
 /// Polls once, and drops it.
 macro_rules! give_up {

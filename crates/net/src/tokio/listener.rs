@@ -1,26 +1,37 @@
 //! `TcpListener`, with the names and behaviour of `tokio::net::TcpListener`.
 
-use crate::address::{ToSocketAddrs, each_address};
-use crate::stream::TcpStream;
+use super::address::{ToSocketAddrs, each_address};
+use super::stream::TcpStream;
+use crate::{ListenConfig, Stack};
 use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::task::{self, Context, Poll};
-use transom_net::{ListenConfig, Stack};
 
-/// A socket server on a [`Stack`].
-///
-/// A call that says nothing of errors does not fail at present.
+/// A socket server on a [`Stack`]. It has what the [listener](crate::TcpListener) has that it is made from.
 #[derive(Debug)]
-pub struct TcpListener {
-    listener: transom_net::TcpListener,
+pub struct TcpListener(crate::TcpListener);
+
+impl From<crate::TcpListener> for TcpListener {
+    fn from(listener: crate::TcpListener) -> Self {
+        TcpListener(listener)
+    }
+}
+
+impl Deref for TcpListener {
+    type Target = crate::TcpListener;
+
+    fn deref(&self) -> &crate::TcpListener {
+        &self.0
+    }
 }
 
 impl TcpListener {
     /// Listens at the first of `addr`'s addresses that can be listened at.
     ///
     /// # Errors
-    /// Those of the last address tried, as [`transom_net::TcpListener::bind`].
+    /// Those of the last address tried, as [`crate::TcpListener::bind`].
     pub async fn bind(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
         Self::bind_with(stack, addr, ListenConfig::default()).await
     }
@@ -28,27 +39,17 @@ impl TcpListener {
     /// Listens at the first of `addr`'s addresses that can be listened at, with its own backlog or profile.
     ///
     /// # Errors
-    /// Those of the last address tried, as [`transom_net::TcpListener::bind_with`].
+    /// Those of the last address tried, as [`crate::TcpListener::bind_with`].
     pub async fn bind_with(
         stack: &Stack,
         addr: impl ToSocketAddrs,
         config: ListenConfig,
     ) -> io::Result<Self> {
         each_address(addr, |addr| {
-            let listener = transom_net::TcpListener::bind_with(stack, addr, config.clone());
-            ready(listener.map(Self::from_net))
+            let listener = crate::TcpListener::bind_with(stack, addr, config.clone());
+            ready(listener.map(TcpListener))
         })
         .await
-    }
-
-    /// Takes a listener of [`transom_net`].
-    pub fn from_net(listener: transom_net::TcpListener) -> Self {
-        TcpListener { listener }
-    }
-
-    /// The listener of [`transom_net`] underneath.
-    pub fn net(&self) -> &transom_net::TcpListener {
-        &self.listener
     }
 
     /// Waits for a connection, and gives it with the peer's address. Any number of tasks may wait. Cancel safe: a connection that was not given out stays
@@ -57,8 +58,8 @@ impl TcpListener {
     /// # Errors
     /// The device's, if it has failed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let (stream, peer) = self.listener.accepting().await?;
-        Ok((TcpStream::from_net(stream)?, peer))
+        let (stream, peer) = self.0.accepting().await?;
+        Ok((stream.into(), peer))
     }
 
     /// Accepts, or has the task woken when there is a connection. The last task that polled is woken.
@@ -69,12 +70,7 @@ impl TcpListener {
         &self,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        let (stream, peer) = task::ready!(self.listener.poll_accept(context))?;
-        Poll::Ready(Ok((TcpStream::from_net(stream)?, peer)))
-    }
-
-    /// Where it listens.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        let (stream, peer) = task::ready!(self.0.poll_accept(context))?;
+        Poll::Ready(Ok((stream.into(), peer)))
     }
 }

@@ -4,7 +4,8 @@ use crate::support::{hosts, run};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_tokio::{ConnectOptions, TcpListener, TcpStream, drain};
+use transom_net::ConnectOptions;
+use transom_net::tokio::{TcpListener, TcpStream, drain};
 
 #[test]
 fn each_address_of_a_list_is_tried() {
@@ -44,7 +45,7 @@ fn connections_come_from_the_chosen_address() {
         let (a, b) = hosts();
         let listener = TcpListener::bind(&b, "10.0.0.2:0").await.unwrap();
         let local = "10.0.0.1:4000".parse().unwrap();
-        let options = ConnectOptions::new().local(local);
+        let options = ConnectOptions::default().with_local(Some(local));
         let at = listener.local_addr().unwrap();
         let (stream, accepted) =
             tokio::join!(TcpStream::connect_with(&a, at, &options), listener.accept());

@@ -1,6 +1,6 @@
 //! Tests of the crate from outside in one program, which is built and linked once.
 
-#[path = "../../../examples/tokio/connector.rs"]
+#[path = "../../../../examples/tokio/connector.rs"]
 mod connector;
 mod support;
 

@@ -1,9 +1,19 @@
-//! The end of a stack, without a task that waits.
+//! Calls that block, in a thread of their own: no runtime of Tokio's is needed.
 
-use crate::blocking::blocking;
+use crate::Stack;
 use std::io;
 use std::time::Duration;
-use transom_net::Stack;
+use tokio::sync::oneshot;
+
+/// Calls `work` in a thread of its own, and waits for it. If this is dropped, the call goes on, and its result is lost.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (answer, answered) = oneshot::channel();
+    let work = move || drop(answer.send(work()));
+    std::thread::Builder::new().name("transom-blocking".to_owned()).spawn(work)?;
+    answered.await.map_err(|_| io::Error::other("the call panicked"))
+}
 
 /// Waits until every connection of `stack` has ended in order, or until `timeout`. Returns whether they have. A program that ends listens no more, closes
 /// its streams, and awaits this: then all that it wrote has arrived.
@@ -11,7 +21,7 @@ use transom_net::Stack;
 /// ```
 /// # use std::time::Duration;
 /// # use transom_device::memory::{MemoryConfig, pair};
-/// # use transom_tokio::{Stack, drain};
+/// # use transom_net::{Stack, tokio::drain};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// # let (device, _other) = pair(&MemoryConfig::default())?;
@@ -26,5 +36,5 @@ use transom_net::Stack;
 /// The operating system's, if there can be no more threads: one thread waits for the stack.
 pub async fn drain(stack: &Stack, timeout: Duration) -> io::Result<bool> {
     let stack = stack.clone();
-    Ok(blocking(move || stack.drain(timeout))?.await)
+    blocking(move || stack.drain(timeout)).await
 }

@@ -4,7 +4,8 @@ use crate::support::{connection, hosts, run};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use transom_tokio::{Bytes, TcpListener, TcpStream};
+use transom_net::Bytes;
+use transom_net::tokio::{TcpListener, TcpStream};
 
 #[test]
 fn a_thousand_connections_without_a_thread_or_a_descriptor_each() {

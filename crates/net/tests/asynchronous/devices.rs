@@ -5,7 +5,8 @@ use crate::support::run;
 use std::net::{SocketAddr, UdpSocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transom_device::namespace::Namespace;
-use transom_tokio::{Stack, TcpListener, TcpStream};
+use transom_net::Stack;
+use transom_net::tokio::{TcpListener, TcpStream};
 
 /// A megabyte there and back.
 async fn echoes(client: &Stack, server: &Stack, at: SocketAddr) {
