@@ -93,7 +93,8 @@ pub(crate) fn connect(
     let deadline = Instant::now() + START_UP;
     // Until this call returns. A program that has just been started may take its time.
     let silence = network.silence().filter(|_| program.is_none());
-    let _watched = silence.zip(addresses.first()).map(|(silence, first)| silence.watch(*first));
+    let _watched =
+        silence.zip(addresses.first()).and_then(|(silence, first)| silence.watch(*first));
     loop {
         let error = match network.host.connect(addresses) {
             Ok(socket) => return Ok((network.cleanup.watch_socket(socket), program)),
