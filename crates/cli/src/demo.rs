@@ -8,6 +8,7 @@ mod network;
 mod observe;
 mod transfer;
 
+use crate::thread::lock;
 use crate::units::{Bytes, parse_bytes};
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
@@ -18,7 +19,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::PoisonError;
 use transom_device::own_file::{self, NoRoom, Room};
 use transom_lab::scenario::Composition;
 use transom_report::{Outcome, ReportData, Transfers};
@@ -237,8 +237,8 @@ fn page(
     // Before the queues are locked: whoever holds the path notes what its queues do.
     let path = network.monitor.report();
     let [there, back] = &network.queues;
-    let there = there.lock().unwrap_or_else(PoisonError::into_inner);
-    let back = back.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = lock(there);
+    let back = lock(back);
     let transfers = Transfers {
         lead: format!(
             "{}. {}. The path each way: {}, {} ms of delay, {} lost, a queue of {}.",

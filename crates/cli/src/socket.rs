@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
@@ -13,6 +13,7 @@ use transom_tcp::extension::Departure;
 
 use crate::network::{Network, Program};
 use crate::output;
+use crate::thread::lock;
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
@@ -123,7 +124,7 @@ pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, Sock
         AfterAccept::Wait(pause) => {
             // Once in a while: it may go on for long.
             static LAST_REPORT: Mutex<Option<Instant>> = Mutex::new(None);
-            let mut reported = LAST_REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reported = lock(&LAST_REPORT);
             if reported.is_none_or(|reported| reported.elapsed() > REPEAT_AFTER) {
                 *reported = Some(Instant::now());
                 output::note(format_args!("transom: cannot accept more connections now: {error}"));

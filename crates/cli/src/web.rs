@@ -10,7 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::thread::JoinHandle;
 
@@ -26,6 +26,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use transom_device::serving::front::{self, Guest, MOST_GUESTS};
+
+use crate::thread::lock;
 
 /// So many complete requests may wait for axum before those are forgotten that have lost their places.
 const WAITING: usize = MOST_GUESTS;
@@ -164,12 +166,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn guests(&self) -> MutexGuard<'_, VecDeque<Guest>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, guest: Guest) {
-        let mut guests = self.guests();
+        let mut guests = lock(&self.guests);
         if guests.len() >= WAITING {
             guests.retain(Guest::has_place);
         }
@@ -180,7 +178,7 @@ impl Waiting {
 
     async fn next(&self) -> Guest {
         loop {
-            let guest = self.guests().pop_front();
+            let guest = lock(&self.guests).pop_front();
             match guest {
                 Some(guest) if guest.has_place() => return guest,
                 Some(_) => {}

@@ -8,12 +8,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "web")]
 use tokio::sync::watch;
 use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table};
+
+use crate::thread::lock;
 
 /// Between two pictures of a run.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -117,7 +119,7 @@ impl Live {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn changed(&self) {

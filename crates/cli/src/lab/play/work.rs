@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,6 +14,7 @@ use transom_lab::run::{Observations, SimulateOptions, judge, simulate};
 use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
 
 use super::question::Question;
+use crate::thread::lock;
 
 /// Between two pictures of a run that takes longer.
 const REFINES: Duration = Duration::from_millis(150);
@@ -66,7 +67,7 @@ impl Works {
     /// A new run of a side, which ends the one before.
     pub(super) fn begin(&self, side: &str) -> Wanted {
         let wanted = Wanted::default();
-        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = lock(&self.sides);
         if let Some(at) = sides.iter().position(|(other, _)| other == side)
             && let Some((_, before)) = sides.remove(at)
         {
@@ -81,7 +82,7 @@ impl Works {
 
     /// Ends all of them.
     pub(super) fn end(&self) {
-        let sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let sides = lock(&self.sides);
         sides.iter().for_each(|(_, wanted)| wanted.end());
     }
 }
