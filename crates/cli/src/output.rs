@@ -20,33 +20,19 @@ use transom_device::own_file;
 const BROKEN_PIPE: u8 = 141;
 
 /// The reader of standard output has closed it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("standard output is closed")]
 struct OutputClosed;
 
-impl fmt::Display for OutputClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output is closed")
-    }
-}
-
-impl std::error::Error for OutputClosed {}
-
 /// A failure with its own exit status.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Failure {
     /// The exit status.
     pub(crate) status: u8,
     /// The error message.
     pub(crate) message: String,
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 /// Prints one line on standard output.
 pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
