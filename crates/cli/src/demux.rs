@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -61,24 +59,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let place = opened.place.clone();
     let mut demux = Demultiplexer::new(&args.socket, opened)
         .with_context(|| format!("cannot listen at {}", args.socket.display()))?;
-    let ended = Arc::new(AtomicU8::new(0));
-    let status = Arc::clone(&ended);
-    interrupt::handle(move |due| status.store(due, Ordering::Release))?;
+    let told = interrupt::told()?;
     output::line(format_args!(
         "{} on {place}: processes open the device demux:{}",
         addresses.join(", "),
         args.socket.display()
     ))?;
-    loop {
-        match ended.load(Ordering::Acquire) {
-            0 => demux.turn(TURN).context("the device has failed")?,
-            due => {
-                let DemuxCounters { handed, sent, strange, refused, full, .. } = demux.counters();
-                output::line(format_args!(
-                    "{handed} packets handed over, {sent} sent; {strange} for nobody, {refused} not allowed, {full} lost at a full queue"
-                ))?;
-                return Ok(ExitCode::from(due));
-            }
+    let due = loop {
+        match told.try_recv() {
+            Ok(due) => break due,
+            Err(_) => demux.turn(TURN).context("the device has failed")?,
         }
-    }
+    };
+    let DemuxCounters { handed, sent, strange, refused, full, .. } = demux.counters();
+    output::line(format_args!(
+        "{handed} packets handed over, {sent} sent; {strange} for nobody, {refused} not allowed, {full} lost at a full queue"
+    ))?;
+    Ok(ExitCode::from(due))
 }
