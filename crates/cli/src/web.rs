@@ -37,7 +37,7 @@ pub(crate) struct Server {
     address: SocketAddr,
     /// Its end is how the server learns that it is to end.
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -54,11 +54,10 @@ impl Server {
             .context("cannot start the server")?;
         let (stop, stopped) = oneshot::channel();
         let work = move || {
-            let served = runtime.block_on(serve(requests, router, stopped));
+            runtime.block_on(serve(requests, router, stopped));
             drop(front);
             // A browser that has not taken the last event by now does not get it.
             runtime.shutdown_background();
-            served
         };
         let thread = Some(crate::thread::spawn("web", work)?);
         Ok(Server { address, stop: Some(stop), thread })
@@ -74,20 +73,19 @@ impl Server {
         self.address
     }
 
-    /// Ends it.
-    pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
-        drop(self.stop.take());
+    /// Waits until it has ended. Only a defect ends it before it is told to, and has been reported by then.
+    fn join(&mut self) -> anyhow::Result<()> {
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(served)) => served.context("the server has failed"),
             Some(Err(_)) => bail!("the server has failed"),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.stop();
+        drop(self.stop.take());
+        let _ = self.join();
     }
 }
 
@@ -101,21 +99,18 @@ pub(crate) fn until_interrupted(
     let stop = server.stop.take();
     let stopped_by = crate::interrupt::StoppedBy::signal(move || drop(stop))?;
     crate::output::note(format_args!("{said} {}", server.url()));
-    server.stop()?;
+    server.join()?;
     Ok(stopped_by.status())
 }
 
 /// Answers what comes through the front until it is stopped.
-async fn serve(
-    requests: Requests,
-    router: Router,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
+async fn serve(requests: Requests, router: Router, stopped: oneshot::Receiver<()>) {
     let router = router.layer(map_response(for_this_page_once));
     let service = router.into_make_service_with_connect_info::<Visitor>();
+    // By itself axum does not end (its documentation says so): what goes wrong with a connection ends that connection.
     tokio::select! {
-        served = async { axum::serve(requests, service).await } => served,
-        _ = stopped => Ok(()),
+        _ = async { axum::serve(requests, service).await } => {}
+        _ = stopped => {}
     }
 }
 
