@@ -109,18 +109,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let waiter = thread::spawn("program", move || child.wait())?;
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
-    let background = args.network.has_extensions();
-    let opened = network.offers().map(|offers| Box::new(offers) as Box<dyn Opened>);
+    let background = args.network.profile.extension.is_some();
+    let opened = network.cleanup.offers().map(|offers| Box::new(offers) as Box<dyn Opened>);
     let setup = Setup {
         inner,
         stack,
         addresses: network.addresses.clone(),
-        profile: args.network.tcp()?,
+        profile: args.network.profile.profile()?,
         destinations,
         background,
         watcher,
         opened,
-        unanswered: network.silence().map(|silence| Box::new(silence) as Box<dyn Unanswered>),
+        unanswered: network.silence.clone().map(|silence| Box::new(silence) as Box<dyn Unanswered>),
     };
     let counts = supervise(notifier, ledger, setup).context("cannot serve the program's calls")?;
     let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
         let program: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
-        let extensions = args.network.extensions();
+        let extensions = args.network.profile.extensions();
         let extensions = extensions.map(|words| format!(", with the extensions {words}"));
         let place = format!("{}{}", network.description, extensions.unwrap_or_default());
         let page = recorder.page(&program.join(" "), &place, counts);

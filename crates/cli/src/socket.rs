@@ -93,7 +93,7 @@ pub(crate) fn connect(
     let mut program = network.start_program()?;
     let deadline = Instant::now() + START_UP;
     // Until this call returns. A program that has just been started may take its time.
-    let silence = network.silence().filter(|_| program.is_none());
+    let silence = network.silence.as_ref().filter(|_| program.is_none());
     let _watched =
         silence.zip(addresses.first()).and_then(|(silence, first)| silence.watch(*first));
     loop {

@@ -50,7 +50,7 @@ impl Cleanup {
     }
 
     /// For a thread that offers connections by itself, if they are to be offered.
-    pub(super) fn offers(&self) -> Option<Offers> {
+    pub(crate) fn offers(&self) -> Option<Offers> {
         lock(&self.watching).offers()
     }
 
