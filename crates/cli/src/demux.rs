@@ -54,15 +54,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // Each packet that a process sends is passed on alone.
         .with_batches(false);
     let opened = open(&args.device, &options)?;
-    let addresses: Vec<String> =
-        opened.addresses.iter().map(|prefix| prefix.address().to_string()).collect();
+    let addresses = output::listed(opened.addresses.iter().map(IpPrefix::address), "");
     let place = opened.place.clone();
     let mut demux = Demultiplexer::new(&args.socket, opened)
         .with_context(|| format!("cannot listen at {}", args.socket.display()))?;
     let told = interrupt::told()?;
     output::line(format_args!(
-        "{} on {place}: processes open the device demux:{}",
-        addresses.join(", "),
+        "{addresses} on {place}: processes open the device demux:{}",
         args.socket.display()
     ))?;
     let due = loop {

@@ -107,6 +107,12 @@ pub(crate) fn note(text: impl fmt::Display) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Items with commas between them, or a word for none.
+pub(crate) fn listed(items: impl IntoIterator<Item = impl ToString>, none: &str) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    if items.is_empty() { none.to_owned() } else { items.join(", ") }
+}
+
 /// The meaning of an error of standard output.
 pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::BrokenPipe {

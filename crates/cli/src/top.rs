@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use transom_live::{Collector, Column, Filter, Row, Snapshot, Sources};
 
-use crate::lab::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::{output, units};
 use everywhere::Everywhere;
 
@@ -97,8 +97,8 @@ const USUAL: &str = "not state time-wait";
 
 fn column(name: &str) -> Result<Column, String> {
     Column::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = Column::ALL.into_iter().map(Column::name).collect();
-        format!("there is no such column; there are {}", names.join(", "))
+        let names = output::listed(Column::ALL.map(Column::name), "");
+        format!("there is no such column; there are {names}")
     })
 }
 

@@ -9,6 +9,7 @@ use transom_lab::scenario::{Errors, Resolved, Scenario, Time, Variant};
 
 use super::programs::Programs;
 use crate::output;
+use crate::units::counted;
 
 /// Check a scenario, and show its contents
 ///
@@ -147,10 +148,6 @@ fn programs(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<(Option<Stri
 fn programs_json(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<Value>> {
     let each = programs(args, scenario)?.into_iter();
     Ok(each.map(|(form, programs)| json!({ "form": form, "commands": programs.json() })).collect())
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {

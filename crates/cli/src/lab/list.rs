@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use transom_lab::results::{Entry, Found, Manifest, Plan, State, Store};
 use transom_lab::scenario::{Setting, short_settings};
 
-use super::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::output;
 use crate::units::Bytes;
 

@@ -55,7 +55,8 @@ pub(super) struct Picture {
     pub(super) data: ReportData,
     /// How far the run is, in words.
     state: String,
-    done: bool,
+    /// Whether no other follows.
+    pub(super) done: bool,
     message: OnceLock<Arc<str>>,
 }
 
@@ -69,11 +70,6 @@ impl Picture {
         let most = if self.done { MOST_POINTS } else { LIVE_POINTS };
         let make = || report::message(&self.data, &self.state, self.done, most).into();
         self.message.get_or_init(make).clone()
-    }
-
-    /// Whether no other follows.
-    pub(super) fn is_last(&self) -> bool {
-        self.done
     }
 }
 

@@ -7,7 +7,7 @@ use transom_lab::scenario::{Paper, Time};
 use transom_papers::{EXPERIMENTS, other_experiments};
 
 use super::find;
-use crate::lab::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::output;
 
 /// List the experiments

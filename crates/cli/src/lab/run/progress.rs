@@ -9,6 +9,7 @@ use transom_tcp::time::Duration;
 
 use crate::output;
 use crate::thread::lock;
+use crate::units::counted;
 
 /// The number of steps of one run in the bar.
 const PARTS: u64 = 1000;
@@ -104,8 +105,7 @@ impl Progress {
 
 impl Counted {
     fn message(&self) -> String {
-        let runs = if self.all == 1 { "run" } else { "runs" };
-        format!("{} of {} {runs}", self.finished, self.all)
+        format!("{} of {}", self.finished, counted(self.all, "run"))
     }
 
     /// With the time left, by the mean of those that are finished.

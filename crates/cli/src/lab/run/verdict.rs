@@ -12,8 +12,8 @@ use transom_lab::run::Judgement;
 use transom_lab::scenario::short_settings;
 use transom_report::{labels, main_numbers};
 
-use super::super::columns::{Side, lay_out};
 use super::super::emulation;
+use crate::columns::{Side, lay_out};
 use crate::output;
 
 /// Of so many runs without expectations the main numbers are shown. The page has those of more.
@@ -170,8 +170,8 @@ fn main_table(summary: &Summary) -> Vec<String> {
 fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let mut text = String::new();
     if points {
-        let settings: Vec<String> = manifest.settings.iter().map(ToString::to_string).collect();
-        let _ = write!(text, "point {} ({})  ", manifest.point, settings.join(", "));
+        let settings = output::listed(&manifest.settings, "");
+        let _ = write!(text, "point {} ({settings})  ", manifest.point);
     }
     if seeds {
         let _ = write!(text, "seed {}  ", manifest.seed);
