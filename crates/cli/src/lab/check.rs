@@ -164,8 +164,8 @@ fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
         "controls": controls.len(),
         "needs_emulation": resolved.needs_emulation(),
     });
-    if let (true, Some(object)) = (with_resolved, point.as_object_mut()) {
-        object.insert("resolved".into(), json!(resolved));
+    if with_resolved {
+        point["resolved"] = json!(resolved);
     }
     point
 }
