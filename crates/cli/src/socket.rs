@@ -186,14 +186,6 @@ impl Socket {
         }
     }
 
-    /// Bounds how long a write waits.
-    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Socket::Transom(stream) => stream.set_write_timeout(timeout),
-            Socket::Kernel(stream) => stream.set_write_timeout(timeout),
-        }
-    }
-
     /// Resets the connection, so that the peer does not take its end for the end of the data.
     pub(crate) fn abort(&self) {
         // An error here does not matter: the connection is over already.
@@ -234,7 +226,10 @@ impl Timeouts for &Socket {
     }
 
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Socket::set_write_timeout(self, timeout)
+        match self {
+            Socket::Transom(stream) => stream.set_write_timeout(timeout),
+            Socket::Kernel(stream) => stream.set_write_timeout(timeout),
+        }
     }
 }
 

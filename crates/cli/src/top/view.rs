@@ -84,8 +84,7 @@ impl View {
     /// Puts the connections in order: once for each look, and not for each drawing.
     fn arrange(&mut self) {
         let rows = &self.snapshot.rows;
-        let mut chosen: Vec<&Row> = rows.iter().filter(|row| self.filter.chooses(row)).collect();
-        self.sort.sort(&mut chosen, self.reverse);
+        let chosen = super::chosen(&self.snapshot, &self.filter, self.sort, self.reverse);
         let place: std::collections::HashMap<&str, usize> =
             rows.iter().enumerate().map(|(place, row)| (row.key.as_str(), place)).collect();
         self.order = chosen.iter().filter_map(|row| place.get(row.key.as_str()).copied()).collect();
