@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Serialize;
 use transom_lab::scenario::Scenario;
-use transom_papers::EXPERIMENTS;
+
+use crate::papers::EXPERIMENTS;
 
 /// A scenario to begin with.
 #[derive(Clone, Debug, Default, Serialize)]
