@@ -218,8 +218,7 @@ fn show(device: Option<&str>, place: &Place, json: bool) -> anyhow::Result<ExitC
         return output::shown(json, &status, || shown::broker(&status));
     };
     let Some(lease) = status.leases.iter().find(|lease| lease.device == device) else {
-        let names: Vec<_> = status.leases.iter().map(|lease| lease.device.as_str()).collect();
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let there = output::listed(status.leases.iter().map(|lease| &lease.device), "none");
         bail!("no device {device} is lent (there are: {there})");
     };
     output::shown(json, lease, || shown::lease(lease))

@@ -8,6 +8,8 @@ mod network;
 mod observe;
 mod transfer;
 
+use crate::output;
+use crate::thread::lock;
 use crate::units::{Bytes, parse_bytes};
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
@@ -18,7 +20,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::PoisonError;
 use transom_device::own_file::{self, NoRoom, Room};
 use transom_lab::scenario::Composition;
 use transom_report::{Outcome, ReportData, Transfers};
@@ -140,15 +141,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let timeline = Timeline::start();
     let network = network::build(args, profile, privileges, &pcap, &timeline)?;
     if !args.json {
-        println!("{}", network.describe());
-        println!(
+        output::line(network.describe())?;
+        output::line(format_args!(
             "Path: {}, {} ms each way, {} lost, queue of {}",
             args.rate,
             args.delay.as_secs_f64() * 1e3,
             percent(args.loss),
             args.queue
-        );
-        println!("{}", network.describe_congestion());
+        ))?;
+        output::line(network.describe_congestion())?;
     }
     let original = crate::hash::of_file(&source)?;
     let there = args.out.join(AT_THE_PEER);
@@ -163,14 +164,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
     let page = page(args, &network, len, &original, results);
     let report = args.out.join("report.html");
-    crate::output::file(&report, transom_report::render(&page))?;
+    output::file(&report, transom_report::render(&page))?;
     let capture = network.finish();
     if args.json {
         print_json(len, &original, results, intact, &report, &pcap, &capture)?;
     } else {
         print_summary(len, &original, results, &report)?;
         if let Ok(packets) = &capture {
-            crate::output::line(format_args!("Capture  {} ({packets} packets)", pcap.display()))?;
+            output::line(format_args!("Capture  {} ({packets} packets)", pcap.display()))?;
         }
     }
     if !intact {
@@ -237,8 +238,8 @@ fn page(
     // Before the queues are locked: whoever holds the path notes what its queues do.
     let path = network.monitor.report();
     let [there, back] = &network.queues;
-    let there = there.lock().unwrap_or_else(PoisonError::into_inner);
-    let back = back.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = lock(there);
+    let back = lock(back);
     let transfers = Transfers {
         lead: format!(
             "{}. {}. The path each way: {}, {} ms of delay, {} lost, a queue of {}.",
@@ -279,11 +280,9 @@ fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
 }
 
 fn print_summary(len: u64, original: &str, results: [&Outcome; 2], report: &Path) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out)?;
+    output::line("")?;
     for outcome in results {
-        writeln!(
-            out,
+        output::line(format_args!(
             "{:<24} {:>8.2} s {:>9.2} Mbit/s {:>6} retransmitted {:>4} timeouts  RTT {:>7.2} ms  SHA-256 {}",
             outcome.title,
             outcome.seconds,
@@ -292,11 +291,10 @@ fn print_summary(len: u64, original: &str, results: [&Outcome; 2], report: &Path
             outcome.timeouts.map_or("–".into(), |n| n.to_string()),
             outcome.rtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
             if outcome.sha256 == original { "ok" } else { "DIFFERS" },
-        )?;
+        ))?;
     }
-    writeln!(out, "SHA-256  {original}")?;
-    writeln!(out, "Report   {}", report.display())?;
-    Ok(())
+    output::line(format_args!("SHA-256  {original}"))?;
+    output::line(format_args!("Report   {}", report.display()))
 }
 
 fn print_json(
@@ -333,7 +331,5 @@ fn print_json(
         "capture": pcap,
         "capture_error": capture.as_ref().err(),
     });
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
-    Ok(())
+    output::line(serde_json::to_string_pretty(&summary)?)
 }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -56,29 +54,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         // Each packet that a process sends is passed on alone.
         .with_batches(false);
     let opened = open(&args.device, &options)?;
-    let addresses: Vec<String> =
-        opened.addresses.iter().map(|prefix| prefix.address().to_string()).collect();
+    let addresses = output::listed(opened.addresses.iter().map(IpPrefix::address), "");
     let place = opened.place.clone();
     let mut demux = Demultiplexer::new(&args.socket, opened)
         .with_context(|| format!("cannot listen at {}", args.socket.display()))?;
-    let ended = Arc::new(AtomicU8::new(0));
-    let status = Arc::clone(&ended);
-    interrupt::handle(move |due| status.store(due, Ordering::Release))?;
+    let told = interrupt::told()?;
     output::line(format_args!(
-        "{} on {place}: processes open the device demux:{}",
-        addresses.join(", "),
+        "{addresses} on {place}: processes open the device demux:{}",
         args.socket.display()
     ))?;
-    loop {
-        match ended.load(Ordering::Acquire) {
-            0 => demux.turn(TURN).context("the device has failed")?,
-            due => {
-                let DemuxCounters { handed, sent, strange, refused, full, .. } = demux.counters();
-                output::line(format_args!(
-                    "{handed} packets handed over, {sent} sent; {strange} for nobody, {refused} not allowed, {full} lost at a full queue"
-                ))?;
-                return Ok(ExitCode::from(due));
-            }
+    let due = loop {
+        match told.try_recv() {
+            Ok(due) => break due,
+            Err(_) => demux.turn(TURN).context("the device has failed")?,
         }
-    }
+    };
+    let DemuxCounters { handed, sent, strange, refused, full, .. } = demux.counters();
+    output::line(format_args!(
+        "{handed} packets handed over, {sent} sent; {strange} for nobody, {refused} not allowed, {full} lost at a full queue"
+    ))?;
+    Ok(ExitCode::from(due))
 }

@@ -109,21 +109,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let waiter = thread::spawn("program", move || child.wait())?;
     let recorder = args.report.is_some().then(Recorder::start);
     let watcher = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Watcher>);
-    let background = args.network.has_extensions();
+    let background = args.network.profile.extension.is_some();
     let mut setup = Setup {
         stack,
         addresses: network.addresses.clone(),
-        profile: args.network.tcp()?,
+        profile: args.network.profile.profile()?,
         destinations,
         background,
         watcher,
         opened: None,
         unanswered: None,
     };
-    if let Some(offers) = network.offers() {
+    if let Some(offers) = network.cleanup.offers() {
         setup.opened = Some(Box::new(move |stream| offers.offer(stream)));
     }
-    if let Some(mut silence) = network.silence() {
+    if let Some(mut silence) = network.silence.clone() {
         setup.unanswered = Some(Box::new(move |destination| silence.unanswered(destination)));
     }
     let counts =
@@ -142,7 +142,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = network.finish();
     if let (Some(path), Some(recorder)) = (&args.report, recorder) {
         let program: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
-        let extensions = args.network.extensions();
+        let extensions = args.network.profile.extensions();
         let extensions = extensions.map(|words| format!(", with the extensions {words}"));
         let place = format!("{}{}", network.description, extensions.unwrap_or_default());
         let page = recorder.page(&program.join(" "), &place, counts);

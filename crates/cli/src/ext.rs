@@ -79,14 +79,11 @@ fn describe(name: &str) -> anyhow::Result<String> {
     let mut text = format!("{name}: {summary}\n\nSource: {source}\n");
     // One that needs a parameter cannot be made without.
     if let Some(extension) = stack(name).ok().and_then(|stack| Some(stack.first()?.extension())) {
-        let needs: Vec<_> = extension.requires().iter_names().map(|(name, _)| name).collect();
-        let wakes: Vec<_> = extension.wake_on().iter_names().map(|(name, _)| name).collect();
-        let or_nothing = |names: Vec<&str>| match names.is_empty() {
-            true => "nothing".to_owned(),
-            false => names.join(", "),
-        };
-        let _ = writeln!(text, "Needs: {}", or_nothing(needs));
-        let _ = writeln!(text, "Woken for: {}", or_nothing(wakes));
+        let (requires, wake_on) = (extension.requires(), extension.wake_on());
+        let needs = requires.iter_names().map(|(name, _)| name);
+        let wakes = wake_on.iter_names().map(|(name, _)| name);
+        let _ = writeln!(text, "Needs: {}", output::listed(needs, "nothing"));
+        let _ = writeln!(text, "Woken for: {}", output::listed(wakes, "nothing"));
     }
     text += "\nParameters:\n";
     let width = parameters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use anyhow::anyhow;
 
+use crate::output::listed;
+
 /// A part that can be left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feature {
@@ -69,14 +71,10 @@ pub(crate) fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let (there, missing): (Vec<Feature>, Vec<Feature>) =
             Feature::ALL.into_iter().partition(|feature| feature.is_there);
-        let there: Vec<&str> = there.into_iter().map(|feature| feature.name).collect();
-        let names = |names: &[&str]| match names {
-            [] => "none".to_owned(),
-            _ => names.join(", "),
-        };
+        let names =
+            |features: &[Feature]| listed(features.iter().map(|feature| feature.name), "none");
         let mut text = format!("{}\nfeatures: {}", env!("CARGO_PKG_VERSION"), names(&there));
         if !missing.is_empty() {
-            let missing: Vec<&str> = missing.into_iter().map(|feature| feature.name).collect();
             text += &format!("\nnot in this build: {} (all: --features full)", names(&missing));
         }
         text

@@ -15,13 +15,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 
-use crate::hash::Hasher;
 use crate::network::{Network, NetworkArgs, Program};
 use crate::output::{self, Failure, note};
-use crate::progress::{Progress, Waiting};
+use crate::progress::{Totals, Transfer, Waiting};
 use crate::sink::SinkArgs;
 use crate::socket::{Socket, connect};
-use crate::units::{BitRate, Bytes};
 use body::Body;
 use response::Head;
 use url::Url;
@@ -61,10 +59,8 @@ pub(crate) struct Args {
 struct Summary {
     url: String,
     status: u16,
-    bytes: u64,
-    seconds: f64,
-    bits_per_second: f64,
-    sha256: String,
+    #[serde(flatten)]
+    totals: Totals,
 }
 
 /// Fetches the resource.
@@ -85,8 +81,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("{url}: {} {} is not a valid answer to GET", head.status, head.reason);
     }
     let mut sink = args.sink.open()?;
-    let mut progress = Progress::new(head.framing.length(), quiet);
-    let mut hasher = Hasher::default();
+    let mut transfer = Transfer::begin(head.framing.length(), quiet);
     let mut body = Body::new(&*socket, early, head.framing);
     let fetched = loop {
         match body.next() {
@@ -95,33 +90,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
                 if let Err(error) = sink.write(bytes) {
                     break Err(error);
                 }
-                hasher.update(bytes);
-                progress.add(bytes.len());
+                transfer.add(bytes);
             }
             Err(error) => break Err(error.into()),
         }
     };
-    let span = progress.finish();
     if let Err(error) = fetched {
         socket.abort();
-        let so_far = Bytes(progress.bytes());
-        return Err(error.context(format!("{url}: incomplete after {so_far}")));
+        return Err(error.context(format!("{url}: incomplete after {}", transfer.bytes())));
     }
+    let totals = transfer.finish();
     drop(socket);
     let status = network.finish();
-    let rate = BitRate::of(progress.bytes(), span);
     if args.sink.json {
-        output::json(&Summary {
-            url: url.to_string(),
-            status: head.status,
-            bytes: progress.bytes(),
-            seconds: span.as_secs_f64(),
-            bits_per_second: rate.0,
-            sha256: hasher.finish(),
-        })?;
+        output::json(&Summary { url: url.to_string(), status: head.status, totals })?;
     } else if !args.sink.quiet {
-        let size = Bytes(progress.bytes());
-        note(format_args!("{url}: {size} in {:.3} s ({rate})", span.as_secs_f64()));
+        note(format_args!("{url}: {totals}"));
     }
     Ok(status)
 }

@@ -6,13 +6,15 @@
 
 use std::process::{Child, ExitCode, exit};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::thread::{self, lock};
 
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
@@ -35,23 +37,29 @@ pub(crate) fn leave(status: i32) -> ! {
 /// process has a second thread.
 pub(crate) fn handle(handler: impl FnOnce(u8) + Send + 'static) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot handle signals")?;
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let mut handler = Some(handler);
-            for signal in signals.forever() {
-                let status = 128 + signal;
-                let Some(handler) = handler.take() else { leave(status) };
-                let status = u8::try_from(status).unwrap_or(u8::MAX);
-                // On a thread of its own, so that a second signal is seen while it runs.
-                let work = move || handler(status);
-                if thread::Builder::new().name("interrupt".into()).spawn(work).is_err() {
-                    leave(status.into());
-                }
+    let work = move || {
+        let mut handler = Some(handler);
+        for signal in signals.forever() {
+            let status = 128 + signal;
+            let Some(handler) = handler.take() else { leave(status) };
+            let status = u8::try_from(status).unwrap_or(u8::MAX);
+            // On a thread of its own, so that a second signal is seen while it runs.
+            if thread::spawn("interrupt", move || handler(status)).is_err() {
+                leave(status.into());
             }
-        })
-        .context("cannot start a thread")?;
-    Ok(())
+        }
+    };
+    thread::spawn("signals", work).map(drop)
+}
+
+/// Gives the exit status that is due when the process is asked to end.
+pub(crate) fn told() -> anyhow::Result<Receiver<u8>> {
+    let (tell, told) = mpsc::channel();
+    handle(move |status| {
+        // If nobody listens any more, the end has come already.
+        let _ = tell.send(status);
+    })?;
+    Ok(told)
 }
 
 /// Passes SIGTERM on to a program, also a signal that comes before there is a program. A later SIGINT is not passed on: the terminal has told the program
@@ -70,7 +78,7 @@ impl PassedOn {
 
     /// The program has been started. It gets the signal that came before.
     pub(crate) fn to(&self, program: &Child) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         state.0 = i32::try_from(program.id()).ok().and_then(Pid::from_raw);
         if state.1 {
             terminate(state.0);
@@ -78,7 +86,7 @@ impl PassedOn {
     }
 
     fn ask(&self, signal: i32) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if signal == SIGTERM || state.0.is_none() {
             state.1 = true;
             terminate(state.0);

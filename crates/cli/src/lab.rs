@@ -2,7 +2,6 @@
 
 mod accuracy;
 mod check;
-pub(crate) mod columns;
 mod compare;
 mod emulation;
 mod finish;

@@ -13,6 +13,7 @@ mod bench;
 mod broker;
 mod choices;
 mod cm;
+mod columns;
 mod dash;
 mod demo;
 mod demux;

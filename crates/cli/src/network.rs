@@ -34,7 +34,7 @@ pub(crate) use cleanup::Cleanup;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::{Program, cannot_run, exit_code};
 use silence::Silence;
-use watching::{Offers, Watching};
+use watching::Watching;
 
 /// The TCP that is used: Transom's or the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,7 +133,7 @@ pub(crate) struct NetworkArgs {
     status: bool,
 
     #[command(flatten)]
-    profile: ProfileArgs,
+    pub(crate) profile: ProfileArgs,
 }
 
 /// A network that is up, and the host on it.
@@ -151,7 +151,7 @@ pub(crate) struct Network {
     program: Option<(Namespace, Vec<OsString>)>,
     peer: Option<IpAddr>,
     /// Says that a destination does not answer; none for the kernel's side.
-    silence: Option<Silence>,
+    pub(crate) silence: Option<Silence>,
 }
 
 impl NetworkArgs {
@@ -240,21 +240,6 @@ impl NetworkArgs {
         })
     }
 
-    /// The TCP of its connections.
-    pub(crate) fn tcp(&self) -> anyhow::Result<transom_net::Profile> {
-        self.profile.profile()
-    }
-
-    /// Whether connections have extensions.
-    pub(crate) fn has_extensions(&self) -> bool {
-        self.profile.has_extensions()
-    }
-
-    /// The extensions of its connections, in words.
-    pub(crate) fn extensions(&self) -> Option<String> {
-        self.profile.extensions()
-    }
-
     /// Catches what could not work before the kernel answers it with a number.
     fn check_addresses(&self, word: &DeviceWord) -> anyhow::Result<()> {
         if !matches!(word, DeviceWord::Tun { .. }) {
@@ -318,16 +303,6 @@ fn join(addresses: &[IpAddr]) -> String {
 }
 
 impl Network {
-    /// For a thread that offers connections to extensions of other processes by itself, if that was asked for.
-    pub(crate) fn offers(&self) -> Option<Offers> {
-        self.cleanup.offers()
-    }
-
-    /// Says that a destination does not answer.
-    pub(crate) fn silence(&self) -> Option<Silence> {
-        self.silence.clone()
-    }
-
     /// The network of the command's own, if it has one.
     pub(crate) fn namespace(&self) -> Option<&Namespace> {
         self.program.as_ref().map(|(namespace, _)| namespace)

@@ -20,33 +20,19 @@ use transom_device::own_file;
 const BROKEN_PIPE: u8 = 141;
 
 /// The reader of standard output has closed it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("standard output is closed")]
 struct OutputClosed;
 
-impl fmt::Display for OutputClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output is closed")
-    }
-}
-
-impl std::error::Error for OutputClosed {}
-
 /// A failure with its own exit status.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Failure {
     /// The exit status.
     pub(crate) status: u8,
     /// The error message.
     pub(crate) message: String,
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
 
 /// Prints one line on standard output.
 pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
@@ -119,6 +105,12 @@ pub(crate) fn file(path: &Path, contents: impl AsRef<[u8]>) -> anyhow::Result<()
 pub(crate) fn note(text: impl fmt::Display) {
     // One write: other programs, which `--run` starts, write to the same terminal or file, and must not come between the words.
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Items with commas between them, or a word for none.
+pub(crate) fn listed(items: impl IntoIterator<Item = impl ToString>, none: &str) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    if items.is_empty() { none.to_owned() } else { items.join(", ") }
 }
 
 /// The meaning of an error of standard output.

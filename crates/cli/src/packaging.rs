@@ -93,9 +93,8 @@ mod generated {
 
     pub(super) fn completions(shell: &str, mut command: clap::Command) -> anyhow::Result<()> {
         let shell = Shell::from_str(shell, true).map_err(|_| {
-            let shells: Vec<String> =
-                Shell::value_variants().iter().map(Shell::to_string).collect();
-            anyhow!("no completions for {shell:?}; there are some for {}", shells.join(", "))
+            let shells = output::listed(Shell::value_variants(), "");
+            anyhow!("no completions for {shell:?}; there are some for {shells}")
         })?;
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, "transom", &mut script);

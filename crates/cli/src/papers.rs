@@ -1,19 +1,39 @@
 //! `transom papers`: the experiments of the papers that Transom is built from.
 //!
-//! `transom-papers` has the list of experiments, the summaries of their runs and the results. An experiment is run as a scenario ([`crate::lab`]).
+//! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with the paper's claims beside the bands that
+//! reproduce them. It is run as any other scenario ([`crate::lab`]). After a run, the values for the claims are stored in a small file, a
+//! [`Summary`](summary::Summary). A page for each figure of a paper ([`pages`]), and the table of all of them ([`results`]), are made from scenarios,
+//! summaries and the texts in `papers/pages` only. [`other_experiments`] lists those that no scenario can show.
 
+mod bench;
+mod catalogue;
+mod chosen;
+mod commits;
 mod describe;
+mod figure;
+mod findings;
 mod keep;
 mod list;
+mod matrix;
+mod other_experiments;
+mod page;
 mod pages;
+mod prose;
+mod raw;
+mod recent;
 mod results;
 mod run;
+mod sources;
+mod summary;
+mod text;
+mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
-use transom_papers::{Error, Experiment};
+use anyhow::bail;
+
+pub(crate) use catalogue::EXPERIMENTS;
 
 /// Run the experiments of the papers, and compare the results
 ///
@@ -55,14 +75,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pages(args) => pages::run(args),
         Command::Results(args) => results::run(args),
     }
-}
-
-/// The experiments that are meant by ids or by the names of papers; all of them by none.
-fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
-    transom_papers::find(words).map_err(|error| match error {
-        Error::Unknown(_) => anyhow!("{error}; `transom papers list` shows which there are"),
-        error => error.into(),
-    })
 }
 
 /// Whether there are summaries to make something of.

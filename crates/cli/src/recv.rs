@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::hash::{Hasher, for_each_piece};
+use crate::hash::for_each_piece;
 use crate::network::{NetworkArgs, Program};
 use crate::output::note;
-use crate::progress::Progress;
+use crate::progress::Transfer;
 use crate::send::Summary;
-use crate::sink::{Sink, SinkArgs};
+use crate::sink::SinkArgs;
 use crate::socket::{self, Listener, Socket};
 use crate::thread;
-use crate::units::Bytes;
 
 /// How long a connection that a program has made may take to be seen.
 const GRACE: Duration = Duration::from_secs(1);
@@ -64,17 +63,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (socket, peer) = accept(listener, network.start_program()?)?;
     let socket = network.cleanup.watch_socket(socket);
 
-    let mut progress = Progress::new(None, args.sink.quiet || args.sink.json);
-    let mut hasher = Hasher::default();
-    let received = copy(&socket, &mut sink, &mut hasher, &mut progress);
-    if let Err(error) = received {
+    let mut transfer = Transfer::begin(None, args.sink.quiet || args.sink.json);
+    let received = for_each_piece(&*socket, |bytes| {
+        sink.write(bytes)?;
+        transfer.add(bytes);
+        anyhow::Ok(())
+    });
+    if let Err(error) = received.and_then(|()| sink.finish()) {
         socket.abort();
-        let after = Bytes(progress.bytes());
+        let after = transfer.bytes();
         return Err(error.context(format!("receiving from {peer} failed after {after}")));
     }
     let output = args.sink.path();
-    let name = output.unwrap_or(Path::new("-"));
-    let summary = Summary::new(name, progress.bytes(), progress.finish(), hasher);
+    let file = output.unwrap_or(Path::new("-")).display().to_string();
+    let summary = Summary { file, totals: transfer.finish() };
     // Only now is the sender told that everything is here.
     drop(socket);
     let status = network.finish();
@@ -119,21 +121,6 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
 enum Event {
     Accepted(anyhow::Result<(Socket, SocketAddr)>),
     Ended(anyhow::Result<ExitCode>),
-}
-
-fn copy(
-    socket: &Socket,
-    sink: &mut Sink<'_>,
-    hasher: &mut Hasher,
-    progress: &mut Progress,
-) -> anyhow::Result<()> {
-    for_each_piece(socket, |bytes| {
-        sink.write(bytes)?;
-        hasher.update(bytes);
-        progress.add(bytes.len());
-        anyhow::Ok(())
-    })?;
-    sink.finish()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -139,11 +139,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
     // The name comes first: whoever has it is the only one at the interface.
     let socket = StatusSocket::bind(&path)?;
     // A signal from here on ends what is made below in the right order.
-    let (tell, told) = mpsc::channel();
-    interrupt::handle(move |status| {
-        // If nobody listens any more, the end has come already.
-        let _ = tell.send(status);
-    })?;
+    let told = interrupt::told()?;
     let deployment: Box<dyn Deployment> = match args.mode {
         #[cfg(feature = "bpf")]
         Mode::Tc => {
@@ -167,7 +163,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
     ended
 }
 
-fn serve(args: &RunArgs, shared: &Shared, told: &mpsc::Receiver<u8>) -> anyhow::Result<ExitCode> {
+fn serve(args: &RunArgs, shared: &Shared, told: &Receiver<u8>) -> anyhow::Result<ExitCode> {
     if let Some(at) = args.metrics {
         let at = serve_metrics(at, shared.clone())?;
         output::note(format_args!("metrics at http://{at}/metrics"));

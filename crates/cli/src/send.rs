@@ -9,16 +9,14 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::hash::{Hasher, PIECE, read_some};
+use crate::hash::{PIECE, read_some};
 use crate::network::NetworkArgs;
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::{Totals, Transfer};
 use crate::socket::{Socket, connect};
-use crate::units::{BitRate, Bytes};
 
 /// Send a file's bytes over a TCP connection, as netcat would.
 #[derive(clap::Args)]
@@ -54,36 +52,19 @@ pub(crate) struct Args {
 pub(crate) struct Summary {
     /// The file's name; `-` for a standard stream.
     pub(crate) file: String,
-    /// How many bytes.
-    pub(crate) bytes: u64,
-    /// How long it took.
-    pub(crate) seconds: f64,
-    /// And how fast that is.
-    pub(crate) bits_per_second: f64,
-    /// The digest of all bytes.
-    pub(crate) sha256: String,
+    #[serde(flatten)]
+    pub(crate) totals: Totals,
 }
 
 impl Summary {
-    pub(crate) fn new(file: &Path, bytes: u64, span: Duration, hasher: Hasher) -> Self {
-        Summary {
-            file: file.display().to_string(),
-            bytes,
-            seconds: span.as_secs_f64(),
-            bits_per_second: BitRate::of(bytes, span).0,
-            sha256: hasher.finish(),
-        }
-    }
-
     /// Prints two lines: the result, and the digest in the form of sha256sum.
     pub(crate) fn print(&self, verb: &str, json: bool, to_stdout: bool) -> anyhow::Result<()> {
         if json {
             return output::json(self);
         }
-        let rate = BitRate(self.bits_per_second);
-        let size = Bytes(self.bytes);
-        output::note(format_args!("{verb} {size} in {:.3} s ({rate})", self.seconds));
-        let digest = format!("{}  {}", self.sha256, self.file);
+        let Summary { file, totals } = self;
+        output::note(format_args!("{verb} {totals}"));
+        let digest = format!("{}  {file}", totals.sha256);
         if to_stdout {
             output::line(digest)
         } else {
@@ -103,17 +84,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (socket, _program) =
         connect(&network, &addresses).with_context(|| format!("cannot connect to {}", args.to))?;
 
-    let mut progress = Progress::new(total, args.quiet || args.json);
-    let mut hasher = Hasher::default();
-    let sent = copy(&mut source, &socket, &mut hasher, &mut progress);
-    if let Err(error) = sent {
+    let mut transfer = Transfer::begin(total, args.quiet || args.json);
+    let file = args.file.display().to_string();
+    if let Err(error) = copy(&mut source, &socket, &mut transfer) {
         // Half a file must not look like a whole one.
         socket.abort();
-        let after = Bytes(progress.bytes());
-        return Err(error.context(format!("{}: sending failed after {after}", args.file.display())));
+        return Err(error.context(format!("{file}: sending failed after {}", transfer.bytes())));
     }
     wait_for_end(&socket).context("the receiver did not confirm that it has everything")?;
-    let summary = Summary::new(&args.file, progress.bytes(), progress.finish(), hasher);
+    let summary = Summary { file, totals: transfer.finish() };
     drop(socket);
     let status = network.finish();
     summary.print("sent", args.json, true)?;
@@ -136,8 +115,7 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read>, Option<u64>)> {
 fn copy(
     source: &mut impl Read,
     mut socket: &Socket,
-    hasher: &mut Hasher,
-    progress: &mut Progress,
+    transfer: &mut Transfer,
 ) -> anyhow::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
@@ -147,8 +125,7 @@ fn copy(
             break;
         }
         socket.write_all(bytes)?;
-        hasher.update(bytes);
-        progress.add(length);
+        transfer.add(bytes);
     }
     Ok(socket.shutdown(Shutdown::Write)?)
 }

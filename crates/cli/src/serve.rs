@@ -214,7 +214,7 @@ impl Server {
             Err(status) => Response::error(status, true),
         };
         self.totals.requests.fetch_add(1, Ordering::Relaxed);
-        if response.status.is_error() {
+        if response.status.code() >= 400 {
             self.totals.errors.fetch_add(1, Ordering::Relaxed);
         }
         self.log(peer, &response);

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
@@ -13,6 +13,7 @@ use transom_tcp::extension::Departure;
 
 use crate::network::{Network, Program};
 use crate::output;
+use crate::thread::lock;
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
@@ -92,8 +93,9 @@ pub(crate) fn connect(
     let mut program = network.start_program()?;
     let deadline = Instant::now() + START_UP;
     // Until this call returns. A program that has just been started may take its time.
-    let silence = network.silence().filter(|_| program.is_none());
-    let _watched = silence.zip(addresses.first()).map(|(silence, first)| silence.watch(*first));
+    let silence = network.silence.as_ref().filter(|_| program.is_none());
+    let _watched =
+        silence.zip(addresses.first()).and_then(|(silence, first)| silence.watch(*first));
     loop {
         let error = match network.host.connect(addresses) {
             Ok(socket) => return Ok((network.cleanup.watch_socket(socket), program)),
@@ -122,7 +124,7 @@ pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, Sock
         AfterAccept::Wait(pause) => {
             // Once in a while: it may go on for long.
             static LAST_REPORT: Mutex<Option<Instant>> = Mutex::new(None);
-            let mut reported = LAST_REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reported = lock(&LAST_REPORT);
             if reported.is_none_or(|reported| reported.elapsed() > REPEAT_AFTER) {
                 *reported = Some(Instant::now());
                 output::note(format_args!("transom: cannot accept more connections now: {error}"));
@@ -184,14 +186,6 @@ impl Socket {
         }
     }
 
-    /// Bounds how long a write waits.
-    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Socket::Transom(stream) => stream.set_write_timeout(timeout),
-            Socket::Kernel(stream) => stream.set_write_timeout(timeout),
-        }
-    }
-
     /// Resets the connection, so that the peer does not take its end for the end of the data.
     pub(crate) fn abort(&self) {
         // An error here does not matter: the connection is over already.
@@ -232,7 +226,10 @@ impl Timeouts for &Socket {
     }
 
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Socket::set_write_timeout(self, timeout)
+        match self {
+            Socket::Transom(stream) => stream.set_write_timeout(timeout),
+            Socket::Kernel(stream) => stream.set_write_timeout(timeout),
+        }
     }
 }
 

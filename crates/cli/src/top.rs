@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use transom_live::{Collector, Column, Filter, Row, Snapshot, Sources};
 
-use crate::lab::columns::{Side, lay_out};
+use crate::columns::lay_out;
 use crate::{output, units};
 use everywhere::Everywhere;
 
@@ -97,8 +97,8 @@ const USUAL: &str = "not state time-wait";
 
 fn column(name: &str) -> Result<Column, String> {
     Column::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = Column::ALL.into_iter().map(Column::name).collect();
-        format!("there is no such column; there are {}", names.join(", "))
+        let names = output::listed(Column::ALL.map(Column::name), "");
+        format!("there is no such column; there are {names}")
     })
 }
 
@@ -204,11 +204,8 @@ fn table(rows: &[&Row]) -> String {
     if rows.is_empty() {
         return "no connections".to_owned();
     }
-    let sides = Column::ALL.map(|column| match cells::is_number(column) {
-        true => Side::Right,
-        false => Side::Left,
-    });
-    let titles = Column::ALL.map(|column| cells::title(column).to_owned());
+    let sides = Column::ALL.map(|column| cells::head(column).1);
+    let titles = Column::ALL.map(|column| cells::head(column).0.to_owned());
     let cells = rows.iter().map(|row| Column::ALL.map(|column| cells::cell(row, column)));
     let lines: Vec<_> = std::iter::once(titles).chain(cells).collect();
     lay_out(sides, &lines).join("\n")

@@ -82,6 +82,11 @@ impl fmt::Display for BitRate {
     }
 }
 
+/// A number of things: "1 run", "2 runs".
+pub(crate) fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::thread::JoinHandle;
 
@@ -27,6 +27,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use transom_device::serving::front::{self, Guest, MOST_GUESTS};
 
+use crate::thread::lock;
+
 /// So many complete requests may wait for axum before those are forgotten that have lost their places.
 const WAITING: usize = MOST_GUESTS;
 
@@ -35,7 +37,7 @@ pub(crate) struct Server {
     address: SocketAddr,
     /// Its end is how the server learns that it is to end.
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -52,11 +54,10 @@ impl Server {
             .context("cannot start the server")?;
         let (stop, stopped) = oneshot::channel();
         let work = move || {
-            let served = runtime.block_on(serve(requests, router, stopped));
+            runtime.block_on(serve(requests, router, stopped));
             drop(front);
             // A browser that has not taken the last event by now does not get it.
             runtime.shutdown_background();
-            served
         };
         let thread = Some(crate::thread::spawn("web", work)?);
         Ok(Server { address, stop: Some(stop), thread })
@@ -72,20 +73,19 @@ impl Server {
         self.address
     }
 
-    /// Ends it.
-    pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
-        drop(self.stop.take());
+    /// Waits until it has ended. Only a defect ends it before it is told to, and has been reported by then.
+    fn join(&mut self) -> anyhow::Result<()> {
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(served)) => served.context("the server has failed"),
             Some(Err(_)) => bail!("the server has failed"),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.stop();
+        drop(self.stop.take());
+        let _ = self.join();
     }
 }
 
@@ -99,21 +99,18 @@ pub(crate) fn until_interrupted(
     let stop = server.stop.take();
     let stopped_by = crate::interrupt::StoppedBy::signal(move || drop(stop))?;
     crate::output::note(format_args!("{said} {}", server.url()));
-    server.stop()?;
+    server.join()?;
     Ok(stopped_by.status())
 }
 
 /// Answers what comes through the front until it is stopped.
-async fn serve(
-    requests: Requests,
-    router: Router,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
+async fn serve(requests: Requests, router: Router, stopped: oneshot::Receiver<()>) {
     let router = router.layer(map_response(for_this_page_once));
     let service = router.into_make_service_with_connect_info::<Visitor>();
+    // By itself axum does not end (its documentation says so): what goes wrong with a connection ends that connection.
     tokio::select! {
-        served = async { axum::serve(requests, service).await } => served,
-        _ = stopped => Ok(()),
+        _ = async { axum::serve(requests, service).await } => {}
+        _ = stopped => {}
     }
 }
 
@@ -164,12 +161,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn guests(&self) -> MutexGuard<'_, VecDeque<Guest>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, guest: Guest) {
-        let mut guests = self.guests();
+        let mut guests = lock(&self.guests);
         if guests.len() >= WAITING {
             guests.retain(Guest::has_place);
         }
@@ -180,7 +173,7 @@ impl Waiting {
 
     async fn next(&self) -> Guest {
         loop {
-            let guest = self.guests().pop_front();
+            let guest = lock(&self.guests).pop_front();
             match guest {
                 Some(guest) if guest.has_place() => return guest,
                 Some(_) => {}

@@ -1,7 +1,7 @@
 //! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom-cli --test all NAME`, where the
 //! name of a file, with two colons, stands for all of its tests.
 //!
-//! `programs` is another, which begins with one thread.
+//! `programs` is another, which begins with one thread, and so is `papers`, which waits for nothing.
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -31,7 +31,6 @@ mod options;
 mod outputs;
 mod packaging;
 mod pages;
-mod papers;
 mod play;
 mod reports;
 mod results;

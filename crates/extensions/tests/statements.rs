@@ -362,7 +362,7 @@ fn the_page_of_statements_is_current() {
         assert_eq!(
             written, text,
             "run with TRANSOM_BLESS=1: cargo test -p transom-extensions --test statements, \
-             then cargo test -p transom-papers --test pages"
+             then cargo test -p transom-cli --test papers"
         );
     }
 }

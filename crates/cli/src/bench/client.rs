@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -15,6 +15,7 @@ use super::protocol::{Hello, Purpose, Receipt};
 use super::report::{Report, Sender};
 use crate::hash::{PIECE, for_each_piece, read_some};
 use crate::socket::{Host, Socket, connect};
+use crate::thread::lock;
 
 /// Latencies above this are recorded as this, in nanoseconds.
 const LONGEST_LATENCY: u64 = 60_000_000_000;
@@ -87,7 +88,7 @@ pub(super) fn run(
             let socket = network.host.connect(addresses).context("cannot connect once more")?;
             sockets.push(network.cleanup.watch_socket(socket));
         }
-        *shared.sockets.lock().unwrap_or_else(PoisonError::into_inner) = sockets.clone();
+        *lock(&shared.sockets) = sockets.clone();
     }
 
     let (finished, outcomes) = mpsc::channel();
@@ -105,7 +106,7 @@ pub(super) fn run(
 
     let started = shared.start.wait();
     let report = watch(&shared, args, host, network.host.side(), started, &outcomes)?;
-    shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    lock(&shared.sockets).clear();
     let status = network.finish();
     report.print(args.json)?;
     Ok(status)
@@ -154,7 +155,7 @@ fn watch(
 }
 
 fn sender(shared: &Shared) -> Option<Sender> {
-    Sender::of(&*shared.sockets.lock().unwrap_or_else(PoisonError::into_inner))
+    Sender::of(&*lock(&shared.sockets))
 }
 
 fn measure(shared: &Shared, socket: Option<Arc<Socket>>, hello: Hello) -> anyhow::Result<Outcome> {

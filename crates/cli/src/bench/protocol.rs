@@ -20,10 +20,15 @@ const MAGIC: [u8; 8] = *b"TRANSOM1";
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    Upload,
+    Upload = 1,
     Download,
     Exchange,
     Connect,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 4] =
+        [Purpose::Upload, Purpose::Download, Purpose::Exchange, Purpose::Connect];
 }
 
 /// The beginning of a connection.
@@ -44,18 +49,12 @@ impl Hello {
 
     /// Encodes it for sending.
     pub(super) fn encode(&self) -> [u8; Self::LEN] {
-        let purpose: u32 = match self.purpose {
-            Purpose::Upload => 1,
-            Purpose::Download => 2,
-            Purpose::Exchange => 3,
-            Purpose::Connect => 4,
-        };
         // A part of a millisecond is a whole one: the time asked for is the least.
         let millis = self.time.as_nanos().div_ceil(1_000_000);
         let millis = u64::try_from(millis).unwrap_or(u64::MAX);
         let mut out = [0; Self::LEN];
         out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&purpose.to_be_bytes());
+        out[8..12].copy_from_slice(&(self.purpose as u32).to_be_bytes());
         out[12..16].copy_from_slice(&self.message.to_be_bytes());
         out[16..24].copy_from_slice(&self.bytes.to_be_bytes());
         out[24..].copy_from_slice(&millis.to_be_bytes());
@@ -74,13 +73,9 @@ impl Hello {
         let (words, quads) = numbers.split_at(8);
         let word = |at: usize| words.get(at..).and_then(|b| b.first_chunk()).copied();
         let quad = |at: usize| quads.get(at..).and_then(|b| b.first_chunk()).copied();
-        let purpose = match word(0).map(u32::from_be_bytes) {
-            Some(1) => Purpose::Upload,
-            Some(2) => Purpose::Download,
-            Some(3) => Purpose::Exchange,
-            Some(4) => Purpose::Connect,
-            _ => return Err(wrong()),
-        };
+        let number = word(0).map(u32::from_be_bytes);
+        let known = Purpose::ALL.into_iter().find(|one| Some(*one as u32) == number);
+        let purpose = known.ok_or_else(wrong)?;
         let message = word(4).map_or(0, u32::from_be_bytes);
         if purpose == Purpose::Exchange && !(1..=MAX_MESSAGE).contains(&message) {
             return Err(wrong());
@@ -130,7 +125,7 @@ mod tests {
 
     #[test]
     fn hellos_survive_the_journey() {
-        for purpose in [Purpose::Upload, Purpose::Download, Purpose::Exchange, Purpose::Connect] {
+        for purpose in Purpose::ALL {
             let hello = Hello {
                 purpose,
                 message: 7,

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use transom_broker::protocol::{Count, LeaseStatus, Status};
 use transom_broker::{Policy, Rule, Subject};
 
+use crate::output::listed;
+
 /// One line for each lease.
 pub(super) fn list(status: &Status) -> String {
     let mut text = format!(
@@ -60,17 +62,13 @@ pub(super) fn lease(lease: &LeaseStatus) -> String {
 
 /// Everything about the broker itself.
 pub(super) fn broker(status: &Status) -> String {
-    let uplinks: Vec<_> = status
-        .uplinks
-        .iter()
-        .map(|uplink| match uplink.attached {
-            true => uplink.name.clone(),
-            false => format!("{} (not there)", uplink.name),
-        })
-        .collect();
+    let uplinks = status.uplinks.iter().map(|uplink| match uplink.attached {
+        true => uplink.name.clone(),
+        false => format!("{} (not there)", uplink.name),
+    });
     format!(
         "uplinks    {}\nleases     {}\narrived    {}\ndropped    {}\nbroker     {}",
-        uplinks.join(", "),
+        listed(uplinks, ""),
         status.leases.len(),
         counts(&status.demux),
         counts(&status.guard),
@@ -81,8 +79,7 @@ pub(super) fn broker(status: &Status) -> String {
 /// Those that are not zero.
 fn counts(counts: &[Count]) -> String {
     let some = counts.iter().filter(|count| count.count > 0);
-    let some: Vec<_> = some.map(|count| format!("{} {}", count.name, count.count)).collect();
-    if some.is_empty() { "nothing".into() } else { some.join(", ") }
+    listed(some.map(|count| format!("{} {}", count.name, count.count)), "nothing")
 }
 
 /// A policy as text.

@@ -5,12 +5,13 @@ use super::algorithms::KernelSide;
 use super::observe::{Observed, Seen, Timeline};
 use crate::network::CaptureFile;
 use crate::socket::{Listener, Socket};
+use crate::thread::lock;
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::tun::Tun;
@@ -105,7 +106,7 @@ fn open_tun() -> Result<(Namespace, Tun)> {
 fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> impl FnMut(QueueSample) + Send + use<> {
     let trace = Arc::clone(trace);
     move |sample| {
-        let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trace = lock(&trace);
         let point = (sample.at.as_secs_f64(), sample.length.bytes as f64);
         if sample.event == QueueEvent::Dropped {
             trace.drops.push(point);

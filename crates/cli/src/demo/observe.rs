@@ -2,12 +2,14 @@
 //! its time.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use transom_device::{Capabilities, Device, Head, Received, RxPacket, TxPacket};
 use transom_report::ByteTraces;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, IpPacket, Seq, TcpPacket};
+
+use crate::thread::lock;
 
 /// The demo's clock: everything is plotted against the time since its start.
 #[derive(Clone, Debug)]
@@ -118,7 +120,7 @@ impl<D: Device> Observed<D> {
     }
 
     fn note(&self, outbound: bool, head: &[u8], total: usize) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         seen.note(self.timeline.seconds(), outbound, head, total);
     }
 }

@@ -4,13 +4,14 @@ use super::network::{Network, state_of};
 use super::observe::Timeline;
 use crate::hash;
 use crate::socket::Socket;
+use crate::thread::lock;
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use transom_report::{ByteTraces, Outcome, Trace};
@@ -170,7 +171,7 @@ pub(crate) fn to_peer(
         receiver.join().map_err(|_| anyhow!("the receiver failed"))?.context("the peer failed")?;
         Ok(ended)
     })?;
-    let seen = network.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let seen = lock(&network.seen).take();
     transfer.outcome(ended, seen.outbound)
 }
 
@@ -205,6 +206,6 @@ pub(crate) fn from_peer(
         sending.join().map_err(|_| anyhow!("the peer failed"))?.context("the peer failed")?;
         Ok(ended)
     })?;
-    let seen = network.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let seen = lock(&network.seen).take();
     transfer.outcome(ended, seen.inbound)
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use transom_exec::{Counts, Watcher};
 use transom_net::ConnectionState;
 use transom_report::{Connections, ReportData, Seen};
+
+use crate::thread::lock;
 
 /// So many connections are sampled at most. The others are counted.
 const MOST: usize = 256;
@@ -49,13 +51,9 @@ impl Recorder {
         Recorder { began: Instant::now(), recorded: Arc::default() }
     }
 
-    fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The page.
     pub(super) fn page(&self, program: &str, network: &str, counts: Counts) -> ReportData {
-        let seen: Vec<Seen> = self.recorded().seen.drain(..).map(|one| one.seen).collect();
+        let seen: Vec<Seen> = lock(&self.recorded).seen.drain(..).map(|one| one.seen).collect();
         let command: Vec<String> = std::env::args().collect();
         let connections = Connections {
             lead: format!(
@@ -79,7 +77,7 @@ impl Watcher for Recorder {
         last: bool,
     ) {
         let at = self.began.elapsed().as_secs_f64();
-        let recorded = &mut *self.recorded();
+        let recorded = &mut *lock(&self.recorded);
         let place = match recorded.places.get(&connection) {
             Some(&place) => place,
             None if recorded.seen.len() >= MOST => return,

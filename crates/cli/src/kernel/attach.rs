@@ -5,7 +5,6 @@ use std::io::{self, PipeWriter, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -14,7 +13,7 @@ use transom_tcp::extension::ExtensionChoice;
 
 use super::Choice;
 use super::shown::summary;
-use crate::interrupt::PassedOn;
+use crate::interrupt::{self, PassedOn};
 use crate::network::{cannot_run, exit_code};
 use crate::output::note;
 
@@ -111,10 +110,7 @@ pub(super) fn attach(
 ) -> anyhow::Result<ExitCode> {
     let choices = choices(choice)?;
     let cgroup = Cgroup::open(directory)?;
-    let (tell, told) = sync_channel(1);
-    crate::interrupt::handle(move |status| {
-        let _ = tell.send(status);
-    })?;
+    let told = interrupt::told()?;
     let host = attached(&cgroup, &choices, choice, existing)?;
     let server = served(&host);
     note(format_args!("extensions are on the connections of {}", directory.display()));

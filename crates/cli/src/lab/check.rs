@@ -9,6 +9,7 @@ use transom_lab::scenario::{Errors, Resolved, Scenario, Time, Variant};
 
 use super::programs::Programs;
 use crate::output;
+use crate::units::counted;
 
 /// Check a scenario, and show its contents
 ///
@@ -149,10 +150,6 @@ fn programs_json(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<Value>>
     Ok(each.map(|(form, programs)| json!({ "form": form, "commands": programs.json() })).collect())
 }
 
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
 fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
     let Variant { number, settings, resolved, comparisons, controls } = variant;
     let runs: Vec<Value> = seeds
@@ -167,8 +164,8 @@ fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
         "controls": controls.len(),
         "needs_emulation": resolved.needs_emulation(),
     });
-    if let (true, Some(object)) = (with_resolved, point.as_object_mut()) {
-        object.insert("resolved".into(), json!(resolved));
+    if with_resolved {
+        point["resolved"] = json!(resolved);
     }
     point
 }

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use serde::Serialize;
 use serde_json::{Value, json};
 use transom_lab::results::{Entry, Found, Manifest, Plan, State, Store};
+use transom_lab::run::Judgement;
 use transom_lab::scenario::{Setting, short_settings};
 
-use super::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::output;
 use crate::units::Bytes;
 
@@ -46,8 +48,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("there are no results in {name}; `transom lab run SCENARIO` makes some");
     }
     if args.json {
-        let listed: Vec<Value> = stores.iter().map(Summary::json).collect();
-        output::json(&json!({ "results": listed }))?;
+        output::json(&json!({ "results": stores }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let head = ["results", "scenario", "runs", "passed", "failed", "waiting", "size"];
@@ -78,6 +79,7 @@ fn within(directory: &Path) -> anyhow::Result<Vec<Summary>> {
 }
 
 /// One of several results directories.
+#[derive(Serialize)]
 struct Summary {
     directory: PathBuf,
     scenario: String,
@@ -86,6 +88,7 @@ struct Summary {
     passed: usize,
     failed: usize,
     waiting: usize,
+    #[serde(rename = "bytes")]
     size: u64,
 }
 
@@ -128,21 +131,6 @@ impl Summary {
             self.waiting.to_string(),
             Bytes(self.size).to_string(),
         ]
-    }
-
-    fn json(&self) -> Value {
-        let Summary { directory, scenario, planned, finished, passed, failed, waiting, size } =
-            self;
-        json!({
-            "directory": directory,
-            "scenario": scenario,
-            "planned": planned,
-            "finished": finished,
-            "passed": passed,
-            "failed": failed,
-            "waiting": waiting,
-            "bytes": size,
-        })
     }
 }
 
@@ -256,34 +244,36 @@ fn run_json(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<Value> {
         "planned": planned.is_some(),
         "finished": false,
     });
-    let Some(fields) = run.as_object_mut() else { return Ok(run) };
-    let mut set = |key: &str, value: Value| fields.insert(key.into(), value);
     match &entry.found {
         Found::Missing => {}
-        Found::Damaged(error) => {
-            set("error", json!(error.to_string()));
-        }
+        Found::Damaged(error) => run["error"] = json!(error.to_string()),
         Found::Finished(stored) => {
-            let Manifest { id, version, name, point, settings, seed, packets, events, .. } =
-                stored.manifest();
-            for (key, value) in [
-                ("finished", json!(true)),
-                ("id", json!(id)),
-                ("version", json!(version)),
-                ("scenario", json!(name)),
-                ("point", json!(point)),
-                ("settings", json!(settings)),
-                ("seed", json!(seed)),
-                ("packets", json!(packets)),
-                ("events", json!(events)),
-                ("passed", json!(stored.manifest().passed())),
-                ("bands", json!(stored.manifest().judgements().collect::<Vec<_>>())),
-                ("waiting", json!(stored.manifest().waiting())),
-                ("bytes", json!(stored.size()?)),
-            ] {
-                set(key, value);
+            run["finished"] = json!(true);
+            run["scenario"] = json!(stored.manifest().name);
+            run["bytes"] = json!(stored.size()?);
+            if let (Some(run), Value::Object(outcome)) =
+                (run.as_object_mut(), outcome_json(stored.manifest()))
+            {
+                run.extend(outcome);
             }
         }
     }
     Ok(run)
+}
+
+/// A finished run, and what came out.
+pub(super) fn outcome_json(manifest: &Manifest) -> Value {
+    let bands: Vec<&Judgement> = manifest.judgements().collect();
+    json!({
+        "id": manifest.id,
+        "version": manifest.version,
+        "point": manifest.point,
+        "settings": manifest.settings,
+        "seed": manifest.seed,
+        "packets": manifest.packets,
+        "events": manifest.events,
+        "passed": manifest.passed(),
+        "bands": bands,
+        "waiting": manifest.waiting(),
+    })
 }

@@ -8,12 +8,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "web")]
 use tokio::sync::watch;
 use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table};
+
+use crate::thread::lock;
 
 /// Between two pictures of a run.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -53,7 +55,8 @@ pub(super) struct Picture {
     pub(super) data: ReportData,
     /// How far the run is, in words.
     state: String,
-    done: bool,
+    /// Whether no other follows.
+    pub(super) done: bool,
     message: OnceLock<Arc<str>>,
 }
 
@@ -67,11 +70,6 @@ impl Picture {
         let most = if self.done { MOST_POINTS } else { LIVE_POINTS };
         let make = || report::message(&self.data, &self.state, self.done, most).into();
         self.message.get_or_init(make).clone()
-    }
-
-    /// Whether no other follows.
-    pub(super) fn is_last(&self) -> bool {
-        self.done
     }
 }
 
@@ -117,7 +115,7 @@ impl Live {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn changed(&self) {

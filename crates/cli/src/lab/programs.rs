@@ -15,6 +15,8 @@ use transom_lab::emulate::Role;
 use transom_lab::scenario::{Scenario, Traffic};
 use transom_report::labels;
 
+use crate::output::listed;
+
 pub(super) use consent::{Consent, ask};
 
 /// Hosts that are named before the rest is counted: the command is what matters.
@@ -101,7 +103,7 @@ fn add(list: &mut Vec<String>, name: &str) {
 
 /// The first of some names, and how many more there are.
 fn some(names: &[String]) -> String {
-    let shown = names.iter().take(HOSTS_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let shown = listed(names.iter().take(HOSTS_SHOWN), "");
     match names.len().saturating_sub(HOSTS_SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),

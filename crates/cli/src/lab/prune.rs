@@ -7,7 +7,7 @@ use transom_device::own_file;
 use transom_lab::results::{Store, StoredRun};
 
 use crate::output;
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// Remove the runs that a results directory has no use for
 ///
@@ -47,15 +47,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             store.remove_orphan(orphan)?;
         }
     }
-    let runs = if orphans.len() == 1 { "run" } else { "runs" };
-    let count = orphans.len();
-    if count == 0 {
+    let count = counted(orphans.len(), "run");
+    if orphans.is_empty() {
         output::line("Every run is one of the scenario's.")?;
     } else if args.yes {
-        output::line(format_args!("{count} {runs} removed: {}.", Bytes(bytes)))?;
+        output::line(format_args!("{count} removed: {}.", Bytes(bytes)))?;
     } else {
         output::line(format_args!(
-            "{count} {runs} of another form of the scenario: {}. --yes removes them.",
+            "{count} of another form of the scenario: {}. --yes removes them.",
             Bytes(bytes)
         ))?;
     }
@@ -71,8 +70,7 @@ fn described(orphan: &Path) -> String {
     match StoredRun::open(orphan) {
         Ok(run) => {
             let manifest = run.manifest();
-            let settings: Vec<String> = manifest.settings.iter().map(ToString::to_string).collect();
-            format!("{name}  seed {}  {}", manifest.seed, settings.join(", "))
+            format!("{name}  seed {}  {}", manifest.seed, output::listed(&manifest.settings, ""))
         }
         Err(error) => format!("{name}  {error}"),
     }

@@ -217,9 +217,8 @@ impl Job<'_> {
             live.end();
         }
         tui.map_or(Ok(()), |tui| tui.finish(hurry))?;
-        if let Some(Err(error)) = watch.map(|watch| watch.finish(hurry)) {
-            // That ends the view, and not the runs.
-            output::note(format_args!("the runs cannot be watched any more: {error:#}"));
+        if let Some(watch) = watch {
+            watch.finish(hurry);
         }
 
         let already = outcomes.iter().filter(|one| **one == Outcome::There).count();

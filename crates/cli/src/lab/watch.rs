@@ -36,13 +36,12 @@ impl Watch {
     }
 
     /// Ends the view a moment after the runs, or at once if `hurry` returns true.
-    pub(super) fn finish(mut self, hurry: impl Fn() -> bool) -> anyhow::Result<()> {
+    pub(super) fn finish(self, hurry: impl Fn() -> bool) {
         self.live.end();
         let until = Instant::now() + LINGERS;
         while Instant::now() < until && !hurry() {
             std::thread::sleep(Duration::from_millis(50));
         }
-        self.server.stop()
     }
 }
 

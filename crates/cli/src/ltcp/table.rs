@@ -7,7 +7,7 @@ use transom_tcp::congestion::ltcp::Layers;
 
 use super::analysis::{Row, table};
 use super::rule::{self, decimal, described};
-use crate::lab::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::output;
 
 /// Show the layers, their windows, and how much faster than Reno they are

@@ -13,7 +13,7 @@ use super::analysis::{
     RENO_BETA, SteadyState, packets_per_loss, recovery_time, steady_state, window_at_loss,
 };
 use super::rule::{self, decimal, described};
-use crate::lab::columns::{Side, lay_out};
+use crate::columns::{Side, lay_out};
 use crate::output;
 use crate::units::{BitRate, parse_duration};
 

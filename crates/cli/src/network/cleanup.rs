@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::process::{ExitCode, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -14,6 +14,7 @@ use super::CaptureFile;
 use super::watching::{Offers, Watching};
 use crate::output::note;
 use crate::socket::Socket;
+use crate::thread::lock;
 use crate::{interrupt, units::Bytes};
 
 /// The list of what is open.
@@ -28,23 +29,15 @@ pub(crate) struct Cleanup {
     failed: AtomicBool,
 }
 
-fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Cleanup {
     pub(super) fn new(capture: Option<CaptureFile>, watching: Watching) -> Arc<Self> {
         Arc::new(Cleanup { capture, watching: Mutex::new(watching), ..Cleanup::default() })
     }
 
-    fn watching(&self) -> MutexGuard<'_, Watching> {
-        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has a connection reset if the command is interrupted while it is open, and offers it to extensions of other processes.
     pub(crate) fn watch_socket(&self, socket: Socket) -> Arc<Socket> {
         if let Socket::Transom(stream) = &socket {
-            self.watching().offer(stream);
+            lock(&self.watching).offer(stream);
         }
         let socket = Arc::new(socket);
         let mut sockets = lock(&self.sockets);
@@ -57,8 +50,8 @@ impl Cleanup {
     }
 
     /// For a thread that offers connections by itself, if they are to be offered.
-    pub(super) fn offers(&self) -> Option<Offers> {
-        self.watching().offers()
+    pub(crate) fn offers(&self) -> Option<Offers> {
+        lock(&self.watching).offers()
     }
 
     pub(super) fn watch_program(&self, program: OwnedFd) {
@@ -89,7 +82,7 @@ impl Cleanup {
 
     /// Completes the log and the capture and says if that failed.
     pub(super) fn finish_files(&self) {
-        if !self.watching().finish() {
+        if !lock(&self.watching).finish() {
             self.failed.store(true, Ordering::Relaxed);
         }
         let Some(capture) = &self.capture else { return };

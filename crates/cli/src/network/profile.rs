@@ -16,7 +16,7 @@ pub(crate) struct ProfileArgs {
 
     /// Attach extensions to each connection, such as "nice + rr"; they can only make it less aggressive. `transom ext list` lists them.
     #[arg(long, value_name = "EXTENSIONS")]
-    extension: Option<Extensions>,
+    pub(crate) extension: Option<Extensions>,
 
     /// Let the send buffer grow to this size at most.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -50,15 +50,10 @@ impl ProfileArgs {
     }
 
     /// The extensions that are asked for, in words.
-    pub(super) fn extensions(&self) -> Option<String> {
+    pub(crate) fn extensions(&self) -> Option<String> {
         let profile = self.profile().ok()?;
         let words: Vec<String> = profile.extensions.iter().map(ToString::to_string).collect();
         (!words.is_empty()).then(|| words.join(" + "))
-    }
-
-    /// Whether extensions are asked for.
-    pub(super) fn has_extensions(&self) -> bool {
-        self.extension.is_some()
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use transom_device::interface::IpPrefix;
 
 use crate::output::note;
+use crate::progress::Waiting;
 
 /// How long a destination may be silent. TCP repeats a SYN after this time (RFC 6298, section 2).
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,16 +46,10 @@ impl Silence {
     }
 
     /// Waits beside a call that connects, and says if that takes long. The wait ends when the result is dropped.
-    pub(crate) fn watch(&self, destination: SocketAddr) -> Sender<()> {
-        let (waiting, waited) = channel();
+    pub(crate) fn watch(&self, destination: SocketAddr) -> Option<Waiting> {
         let mut silence = self.clone();
         // Without a thread nothing is said, and nothing else is lost.
-        let _ = thread::Builder::new().name("silence".into()).spawn(move || {
-            if let Err(RecvTimeoutError::Timeout) = waited.recv_timeout(PATIENCE) {
-                silence.unanswered(destination);
-            }
-        });
-        waiting
+        Waiting::at_most(PATIENCE, move || silence.unanswered(destination)).ok()
     }
 
     /// A destination has not answered for so long.

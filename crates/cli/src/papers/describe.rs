@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use transom_lab::scenario::{Band, Claim, Paper};
-use transom_papers::{Experiment, other_experiment, shown};
 use transom_report::labels;
 
-use super::find;
+use super::catalogue::{Experiment, find};
 use super::list::duration;
-use crate::output;
+use super::other_experiments::other_experiment;
+use super::values::shown;
+use crate::output::{self, listed};
 
 /// Describe an experiment: the paper's claims, the set-up here, and the expected results
 #[derive(clap::Args, Clone, Debug)]
@@ -67,15 +68,14 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
             duration(takes),
         ));
         for point in scenario.sweep() {
-            let settings: Vec<String> = point.settings.iter().map(ToString::to_string).collect();
+            let at = match listed(&point.settings, "") {
+                settings if settings.is_empty() => settings,
+                settings => format!(" [{settings}]"),
+            };
             let compared = point.comparisons.iter().map(|comparison| &comparison.band);
             for band in point.resolved.expect.iter().chain(compared) {
                 let Band { claim: Some(claim), .. } = band else { continue };
                 let Claim { says, number, ours, calibrated, control, .. } = claim;
-                let at = match &settings[..] {
-                    [] => String::new(),
-                    settings => format!(" [{}]", settings.join(", ")),
-                };
                 let kind = match (ours, calibrated) {
                     (true, _) => " (ours, not the paper's)",
                     (_, true) => " (calibrated: the set-up was chosen so that it holds)",
@@ -94,8 +94,7 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
                 let other = point.controls.iter().find(|one| one.band == *band);
                 let other = other.and_then(|one| scenario.point(one.point));
                 lines.extend(other.map(|other| {
-                    let at: Vec<String> = other.settings.iter().map(ToString::to_string).collect();
-                    format!("    must not hold at its control, {}", at.join(", "))
+                    format!("    must not hold at its control, {}", listed(&other.settings, ""))
                 }));
                 lines.extend(control.iter().map(|control| format!("    control: {control}")));
                 lines.extend(band.why.iter().map(|why| format!("    {why}")));

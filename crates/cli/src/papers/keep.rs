@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use transom_device::own_file;
 use transom_lab::results::Store;
-use transom_papers::{Experiment, Summary, form};
 
-use super::find;
+use super::catalogue::{Experiment, find, form};
+use super::summary::Summary;
 use crate::output;
 
 /// Summarize stored runs, for `transom papers results`
@@ -43,7 +43,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         for full in [false, true] {
             let directory = args.from.join(experiment.id).join(form(full));
             if directory.is_dir() {
-                any |= sum_up(&experiment, full, &directory, &args.to)?;
+                let summary = Summary::of(&experiment, full, &Store::open(&directory)?)?;
+                any |= write(&experiment, &summary, &directory, &args.to)?;
             }
         }
     }
@@ -51,11 +52,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("there are no runs of these experiments in {}", args.from.display());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes and writes the summary of an experiment's runs; says whether there is one.
-fn sum_up(experiment: &Experiment, full: bool, runs: &Path, to: &Path) -> anyhow::Result<bool> {
-    write(experiment, &Summary::of(experiment, full, &Store::open(runs)?)?, runs, to)
 }
 
 /// Writes a summary of runs, and says where; says whether there is anything in it.

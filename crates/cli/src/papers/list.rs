@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_lab::scenario::{Paper, Time};
-use transom_papers::{EXPERIMENTS, other_experiments};
 
-use super::find;
-use crate::lab::columns::{Side, lay_out};
+use super::catalogue::{EXPERIMENTS, find};
+use super::other_experiments::other_experiments;
+use crate::columns::{Side, lay_out};
 use crate::output;
 
 /// List the experiments
@@ -62,14 +62,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             "full_seconds": takes.0.as_secs_f64(),
         }));
     }
-    all.extend(others.iter().map(|one| {
-        json!({
-            "id": one.id,
-            "shows": one.shows,
-            "command": one.command,
-            "results": one.results,
-        })
-    }));
+    all.extend(others.iter().map(|one| json!(one)));
     if args.json {
         output::json(&all)?;
         return Ok(ExitCode::SUCCESS);

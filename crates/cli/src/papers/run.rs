@@ -7,10 +7,12 @@ use anyhow::bail;
 use transom_device::own_file;
 use transom_lab::results::{Choice, Plan, Store};
 use transom_lab::scenario::Scenario;
-use transom_papers::{Compared, Difference, Experiment, Summary, form, shown};
 use transom_report::labels;
 
-use super::{find, keep};
+use super::catalogue::{Experiment, find, form};
+use super::keep;
+use super::summary::{Compared, Difference, Summary};
+use super::values::shown;
 use crate::lab::interruption::Interruption;
 use crate::lab::run::engine::Engaged;
 use crate::lab::run::{Emulated, Job, Shown, refuse_too_many};
@@ -175,19 +177,15 @@ fn compare(
     let all = same + different.len();
     output::line(format_args!("Not as stored: {} of {all} values differ.", different.len()))?;
     for Difference { settings, seed, quantity, found, stored, .. } in different.iter().take(SHOWN) {
-        let at: Vec<String> = settings.iter().map(ToString::to_string).collect();
-        let told = |values: &[Option<f64>]| {
-            let told = |value: &Option<f64>| {
-                value.map_or("never".into(), |value| shown(quantity.unit(), value))
-            };
-            values.iter().map(told).collect::<Vec<_>>().join(", ")
+        let told = |value: &Option<f64>| {
+            value.map_or("never".into(), |value| shown(quantity.unit(), value))
         };
         output::line(format_args!(
             "  {}, {}, seed {seed}: {}, stored {}",
             labels::of_measure(quantity.measure),
-            at.join(", "),
-            told(found),
-            told(stored)
+            output::listed(settings, ""),
+            output::listed(found.iter().map(told), ""),
+            output::listed(stored.iter().map(told), "")
         ))?;
     }
     Ok(false)

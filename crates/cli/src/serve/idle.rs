@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::pace::STALLED;
 use crate::socket::Socket;
+use crate::thread::lock;
 
 /// Those that wait, in the order in which they began to.
 #[derive(Default)]
@@ -28,7 +29,7 @@ pub(super) struct Waiting<'a> {
 
 impl Idle {
     fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
-        call(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        call(&mut lock(&self.0))
     }
 
     fn begin(&self, insert: impl FnOnce(&mut State, u64)) -> Waiting<'_> {

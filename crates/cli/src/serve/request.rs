@@ -24,47 +24,28 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// Its number and its name.
+    pub(super) fn line(self) -> (u16, &'static str) {
+        match self {
+            Status::Ok => (200, "OK"),
+            Status::PartialContent => (206, "Partial Content"),
+            Status::MovedPermanently => (301, "Moved Permanently"),
+            Status::NotModified => (304, "Not Modified"),
+            Status::BadRequest => (400, "Bad Request"),
+            Status::Forbidden => (403, "Forbidden"),
+            Status::NotFound => (404, "Not Found"),
+            Status::MethodNotAllowed => (405, "Method Not Allowed"),
+            Status::RangeNotSatisfiable => (416, "Range Not Satisfiable"),
+            Status::HeadTooLarge => (431, "Request Header Fields Too Large"),
+            Status::InternalServerError => (500, "Internal Server Error"),
+            Status::ServiceUnavailable => (503, "Service Unavailable"),
+            Status::VersionNotSupported => (505, "HTTP Version Not Supported"),
+        }
+    }
+
     /// Its number.
     pub(super) fn code(self) -> u16 {
-        match self {
-            Status::Ok => 200,
-            Status::PartialContent => 206,
-            Status::MovedPermanently => 301,
-            Status::NotModified => 304,
-            Status::BadRequest => 400,
-            Status::Forbidden => 403,
-            Status::NotFound => 404,
-            Status::MethodNotAllowed => 405,
-            Status::RangeNotSatisfiable => 416,
-            Status::HeadTooLarge => 431,
-            Status::InternalServerError => 500,
-            Status::ServiceUnavailable => 503,
-            Status::VersionNotSupported => 505,
-        }
-    }
-
-    /// Its name.
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Status::Ok => "OK",
-            Status::PartialContent => "Partial Content",
-            Status::MovedPermanently => "Moved Permanently",
-            Status::NotModified => "Not Modified",
-            Status::BadRequest => "Bad Request",
-            Status::Forbidden => "Forbidden",
-            Status::NotFound => "Not Found",
-            Status::MethodNotAllowed => "Method Not Allowed",
-            Status::RangeNotSatisfiable => "Range Not Satisfiable",
-            Status::HeadTooLarge => "Request Header Fields Too Large",
-            Status::InternalServerError => "Internal Server Error",
-            Status::ServiceUnavailable => "Service Unavailable",
-            Status::VersionNotSupported => "HTTP Version Not Supported",
-        }
-    }
-
-    /// Whether the request was refused.
-    pub(super) fn is_error(self) -> bool {
-        self.code() >= 400
+        self.line().0
     }
 }
 

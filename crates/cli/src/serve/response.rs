@@ -155,7 +155,7 @@ impl Response {
 
     /// A page that says no more than the status.
     fn page(status: Status) -> Self {
-        let (code, reason) = (status.code(), status.reason());
+        let (code, reason) = status.line();
         let page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<title>{code} {reason}</title>\n\
              <h1>{code} {reason}</h1>\n"
@@ -175,7 +175,7 @@ impl Response {
 
     /// The status line and the header fields.
     pub(super) fn head(&self) -> Vec<u8> {
-        let (code, reason) = (self.status.code(), self.status.reason());
+        let (code, reason) = self.status.line();
         let version = env!("CARGO_PKG_VERSION");
         let date = date::now();
         let mut head =

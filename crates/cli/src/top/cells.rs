@@ -5,32 +5,25 @@ use transom_live::{Column, Row};
 use transom_tcp::Untold;
 use transom_tcp::time::Duration;
 
+use crate::columns::Side;
 use crate::units::Bytes;
 
-/// The head of a column.
-pub(super) const fn title(column: Column) -> &'static str {
+/// The head of a column, the side on which its cells are, and its least width.
+pub(super) const fn head(column: Column) -> (&'static str, Side, u16) {
     match column {
-        Column::Process => "Process",
-        Column::Tcp => "TCP",
-        Column::Local => "Local",
-        Column::Remote => "Remote",
-        Column::State => "State",
-        Column::Send => "Send/s",
-        Column::Receive => "Receive/s",
-        Column::Cwnd => "cwnd",
-        Column::Rtt => "RTT ms",
-        Column::Retransmitted => "Retrans",
-        Column::Limit => "Limited by",
-        Column::Extensions => "Extensions",
+        Column::Process => ("Process", Side::Left, 14),
+        Column::Tcp => ("TCP", Side::Left, 7),
+        Column::Local => ("Local", Side::Left, 16),
+        Column::Remote => ("Remote", Side::Left, 16),
+        Column::State => ("State", Side::Left, 12),
+        Column::Send => ("Send/s", Side::Right, 11),
+        Column::Receive => ("Receive/s", Side::Right, 11),
+        Column::Cwnd => ("cwnd", Side::Right, 11),
+        Column::Rtt => ("RTT ms", Side::Right, 9),
+        Column::Retransmitted => ("Retrans", Side::Right, 9),
+        Column::Limit => ("Limited by", Side::Left, 10),
+        Column::Extensions => ("Extensions", Side::Left, 10),
     }
-}
-
-/// Whether it has numbers, which stand at the right.
-pub(super) const fn is_number(column: Column) -> bool {
-    matches!(
-        column,
-        Column::Send | Column::Receive | Column::Cwnd | Column::Rtt | Column::Retransmitted
-    )
 }
 
 /// The text of one cell.

@@ -10,7 +10,8 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Drawn, Table};
 use transom_live::{Column, Course, Filter, Point, Row, Snapshot};
 use transom_report::{Chart, Hue, Style as Curve};
 
-use super::cells::{cell, details, is_number, title};
+use super::cells::{cell, details, head};
+use crate::columns::Side;
 use crate::terminal::{self, Screen};
 
 /// The most points of a course: ten minutes at one look a second.
@@ -83,8 +84,7 @@ impl View {
     /// Puts the connections in order: once for each look, and not for each drawing.
     fn arrange(&mut self) {
         let rows = &self.snapshot.rows;
-        let mut chosen: Vec<&Row> = rows.iter().filter(|row| self.filter.chooses(row)).collect();
-        self.sort.sort(&mut chosen, self.reverse);
+        let chosen = super::chosen(&self.snapshot, &self.filter, self.sort, self.reverse);
         let place: std::collections::HashMap<&str, usize> =
             rows.iter().enumerate().map(|(place, row)| (row.key.as_str(), place)).collect();
         self.order = chosen.iter().filter_map(|row| place.get(row.key.as_str()).copied()).collect();
@@ -154,7 +154,7 @@ impl View {
                 (true, false) => " ▼",
                 (true, true) => " ▲",
             };
-            in_column(column, format!("{}{mark}", title(column)))
+            in_column(column, format!("{}{mark}", head(column).0))
         });
         let widths = shown.iter().map(|(_, width)| Constraint::Length(*width));
         let chosen = self.line().and_then(|line| line.checked_sub(self.first));
@@ -280,7 +280,7 @@ impl Screen for View {
 /// The text of a cell, with numbers at the right.
 fn in_column(column: Column, text: String) -> Cell<'static> {
     let text = Line::from(text);
-    Cell::from(if is_number(column) { text.right_aligned() } else { text })
+    Cell::from(if head(column).1 == Side::Right { text.right_aligned() } else { text })
 }
 
 /// The columns that go first where the terminal is narrow.
@@ -297,7 +297,7 @@ const SPARE: [Column; 7] = [
 /// The columns that fit, with their widths: as wide as the longest of the rows in sight. Where not all fit, some are left out, so that none is written over
 /// another.
 fn columns<'a>(room: u16, rows: impl Iterator<Item = &'a Row>) -> Vec<(Column, u16)> {
-    let mut widths = Column::ALL.map(|column| (column, least(column)));
+    let mut widths = Column::ALL.map(|column| (column, head(column).2));
     for row in rows {
         for (column, width) in &mut widths {
             let needed = cell(row, *column).chars().count().min(usize::from(WIDEST));
@@ -318,18 +318,6 @@ fn columns<'a>(room: u16, rows: impl Iterator<Item = &'a Row>) -> Vec<(Column, u
 
 /// No cell is wider: an address of IPv6 with its port.
 const WIDEST: u16 = 47;
-
-fn least(column: Column) -> u16 {
-    match column {
-        Column::Process => 14,
-        Column::Tcp => 7,
-        Column::Local | Column::Remote => 16,
-        Column::State => 12,
-        Column::Send | Column::Receive | Column::Cwnd => 11,
-        Column::Rtt | Column::Retransmitted => 9,
-        Column::Limit | Column::Extensions => 10,
-    }
-}
 
 /// The rates and the windows of a course.
 fn charts_of(course: &Course) -> [Chart; 2] {

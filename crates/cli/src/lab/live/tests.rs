@@ -45,7 +45,7 @@ fn only_the_newest_picture_counts_and_the_last_one_stays() {
     }
     assert_eq!(title(&live, 0).as_deref(), Some("last"));
     let picture = live.run(0).unwrap().picture.unwrap();
-    assert!(picture.is_last() && picture.message().contains("\"done\":true"));
+    assert!(picture.done && picture.message().contains("\"done\":true"));
     // A chart is turned into a message only once.
     assert!(Arc::ptr_eq(&picture.message(), &picture.message()));
     assert_eq!(live.run(1).unwrap().stage, Stage::Waiting);

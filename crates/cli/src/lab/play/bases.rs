@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Serialize;
 use transom_lab::scenario::Scenario;
-use transom_papers::EXPERIMENTS;
+
+use crate::papers::EXPERIMENTS;
 
 /// A scenario to begin with.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Base {
     /// Its name in addresses.
     pub(super) id: String,
@@ -101,8 +102,8 @@ impl Bases {
                 std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
             let title = title(&scenario, FILE);
             let directory = Some(path.parent().unwrap_or(Path::new("")).to_path_buf());
-            let (id, questions) = (FILE.to_owned(), &[][..]);
-            all.push(Base { id, title, group: OWN, questions, form: None, text, directory });
+            let id = FILE.to_owned();
+            all.push(Base { id, title, group: OWN, text, directory, ..Base::default() });
         }
         for preset in &PRESETS {
             let scenario = Scenario::parse(preset.id, preset.text)?;
@@ -111,9 +112,8 @@ impl Bases {
                 title: title(&scenario, preset.id),
                 group: COURSE,
                 questions: &preset.questions,
-                form: None,
                 text: preset.text.into(),
-                directory: None,
+                ..Base::default()
             });
         }
         for experiment in EXPERIMENTS {
@@ -127,10 +127,9 @@ impl Bases {
                 id: experiment.id.into(),
                 title: format!("{}: {}", experiment.id, title(&scenario, experiment.id)),
                 group: PAPERS,
-                questions: &[],
                 form: scenario.form().map(str::to_owned),
                 text: experiment.text.into(),
-                directory: None,
+                ..Base::default()
             });
         }
         Ok(Bases(all))

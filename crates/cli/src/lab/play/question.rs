@@ -1,9 +1,9 @@
 //! The question in an address: a base, changes of it, and which point, form and seed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use transom_lab::play::{Change, ChangeError, apply};
-use transom_lab::scenario::{Resolved, Scenario, Variant};
+use transom_lab::scenario::{Scenario, Variant};
 
 use super::bases::Bases;
 
@@ -52,14 +52,6 @@ impl Question {
         let seed = seed.or_else(|| scenario.seeds().first().copied()).unwrap_or(1);
         let directory = base.directory.clone().unwrap_or_default();
         Ok(Question { text, variant, points, seed, directory })
-    }
-
-    pub(super) fn resolved(&self) -> &Resolved {
-        &self.variant.resolved
-    }
-
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
     }
 }
 

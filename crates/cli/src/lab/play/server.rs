@@ -180,9 +180,8 @@ async fn moment(State(server): State<Arc<Server>>, Query(pairs): Query<Pairs>) -
         };
         let at = Instant::from_nanos((seconds * 1e9) as u64);
         let moment = Moment { at, around: AROUND, most: DECISIONS };
-        let (resolved, seed) = (question.resolved(), question.seed);
-        let found =
-            play::decisions(resolved, seed, question.directory(), moment, || wanted.holds());
+        let (resolved, seed) = (&question.variant.resolved, question.seed);
+        let found = play::decisions(resolved, seed, &question.directory, moment, || wanted.holds());
         match found {
             Ok(found) => json(&json!({ "at": seconds, "decisions": found.unwrap_or_default() })),
             Err(error) => refused(error.to_string()),
@@ -202,7 +201,7 @@ fn file(name: &str, kind: &'static str, content: String) -> Response {
 async fn scenario(State(server): State<Arc<Server>>, Query(pairs): Query<Pairs>) -> Response {
     match Question::read(&server.bases, &pairs) {
         Ok(question) => {
-            let name = &question.resolved().scenario.name;
+            let name = &question.variant.resolved.scenario.name;
             file(&format!("{name}.toml"), "application/toml", question.text)
         }
         Err(problem) => refused(problem),
@@ -213,7 +212,7 @@ async fn scenario(State(server): State<Arc<Server>>, Query(pairs): Query<Pairs>)
 async fn page(State(server): State<Arc<Server>>, Query(pairs): Query<Pairs>) -> Response {
     answer(server, pairs, |question, wanted, _| match work::whole(&question, wanted) {
         Ok(Some(data)) => {
-            let name = &question.resolved().scenario.name;
+            let name = &question.variant.resolved.scenario.name;
             file(&format!("{name}.html"), "text/html", transom_report::render(&data))
         }
         Ok(None) => refused("nobody wants this any more".into()),

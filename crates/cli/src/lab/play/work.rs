@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,6 +14,7 @@ use transom_lab::run::{Observations, SimulateOptions, judge, simulate};
 use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
 
 use super::question::Question;
+use crate::thread::lock;
 
 /// Between two pictures of a run that takes longer.
 const REFINES: Duration = Duration::from_millis(150);
@@ -66,7 +67,7 @@ impl Works {
     /// A new run of a side, which ends the one before.
     pub(super) fn begin(&self, side: &str) -> Wanted {
         let wanted = Wanted::default();
-        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = lock(&self.sides);
         if let Some(at) = sides.iter().position(|(other, _)| other == side)
             && let Some((_, before)) = sides.remove(at)
         {
@@ -81,7 +82,7 @@ impl Works {
 
     /// Ends all of them.
     pub(super) fn end(&self) {
-        let sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let sides = lock(&self.sides);
         sides.iter().for_each(|(_, wanted)| wanted.end());
     }
 }
@@ -91,7 +92,7 @@ pub(super) fn run(question: &Question, wanted: &Wanted, tell: &mpsc::Sender<Stri
     let began = Instant::now();
     let mut shown = began;
     let page = page(question);
-    let whole = question.resolved().scenario.duration.0.as_nanos().max(1);
+    let whole = question.variant.resolved.scenario.duration.0.as_nanos().max(1);
     let seen = made(question, |seen| {
         if shown.elapsed() > REFINES {
             shown = Instant::now();
@@ -104,7 +105,7 @@ pub(super) fn run(question: &Question, wanted: &Wanted, tell: &mpsc::Sender<Stri
     });
     let message = match seen {
         Ok(Some(seen)) => {
-            let data = page.of_run(&seen, &judge(question.resolved(), &seen));
+            let data = page.of_run(&seen, &judge(&question.variant.resolved, &seen));
             let took = began.elapsed().as_millis();
             let state = format!("{} packets in {took} ms", seen.packets);
             report::message(&data, &state, true, MOST_POINTS.min(1200))
@@ -123,20 +124,21 @@ pub(super) fn problem_message(problem: &str) -> String {
 /// The page of a complete run; nothing if nobody wants it any more.
 pub(super) fn whole(question: &Question, wanted: &Wanted) -> Result<Option<ReportData>, String> {
     let seen = made(question, |_| wanted.holds())?;
-    Ok(seen.map(|seen| page(question).of_run(&seen, &judge(question.resolved(), &seen))))
+    Ok(seen.map(|seen| page(question).of_run(&seen, &judge(&question.variant.resolved, &seen))))
 }
 
 fn made(
     question: &Question,
     look: impl FnMut(transom_lab::run::Progress<'_>) -> bool,
 ) -> Result<Option<Observations>, String> {
-    let options = SimulateOptions { directory: question.directory(), captures: None };
-    simulate(question.resolved(), question.seed, options, look).map_err(|error| error.to_string())
+    let options = SimulateOptions { directory: &question.directory, captures: None };
+    simulate(&question.variant.resolved, question.seed, options, look)
+        .map_err(|error| error.to_string())
 }
 
 fn page(question: &Question) -> Page<'_> {
     Page::new(RunInfo {
-        scenario: question.resolved(),
+        scenario: &question.variant.resolved,
         seed: question.seed,
         point: (question.variant.number + 1, question.points),
         settings: &question.variant.settings,

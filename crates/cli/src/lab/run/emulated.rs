@@ -4,8 +4,8 @@
 //! then, copies the data so far for viewers.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration as Pause;
 
 use anyhow::Context;
@@ -17,6 +17,7 @@ use transom_tcp::time::Duration;
 
 use super::super::interruption::Interruption;
 use crate::output;
+use crate::thread::lock;
 
 /// The interval between two progress reports.
 const LOOK: Pause = Pause::from_millis(50);
@@ -65,7 +66,7 @@ pub(super) fn run(
         });
         while !run.is_finished() {
             std::thread::sleep(LOOK);
-            let seen = copy.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let seen = lock(&copy).take();
             look(Duration::from_nanos(reached.load(Ordering::Relaxed)), seen.as_ref());
         }
         run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

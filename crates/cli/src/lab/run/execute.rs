@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use transom_lab::emulate::{EmulateOptions, Emulation, Record};
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
-use transom_lab::scenario::{Resolved, Scenario, Time};
+use transom_lab::scenario::{Resolved, Scenario, Time, Variant};
 use transom_report::labels::spaced;
 use transom_report::{Page, RunInfo, run_command};
 use transom_sim::measure::Recorder;
@@ -102,9 +102,7 @@ fn one(
         return Ok(Outcome::Missing);
     }
     // Points are worked out when their turn comes: those of a large sweep are not all in memory.
-    let variant = scenario
-        .point(planned.point - 1)
-        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
+    let variant = variant(scenario, planned)?;
     let run = Run { plan, planned, variant: &variant };
     if let Some(stored) = there(experiment, run, progress)? {
         if let Some(live) = live {
@@ -186,16 +184,18 @@ fn one(
     Ok(if seen.lost.is_empty() { Outcome::Made } else { Outcome::Incomplete })
 }
 
+fn variant(scenario: &Scenario, planned: &PlannedRun) -> anyhow::Result<Variant> {
+    let variant = scenario.point(planned.point - 1);
+    variant.ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))
+}
+
 /// Whether a run is there, and need not be made.
 pub(super) fn is_there(
     experiment: &Experiment<'_>,
     planned: &PlannedRun,
     progress: &Progress,
 ) -> anyhow::Result<bool> {
-    let variant = experiment
-        .scenario
-        .point(planned.point - 1)
-        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
+    let variant = variant(experiment.scenario, planned)?;
     let run = Run { plan: experiment.plan, planned, variant: &variant };
     Ok(there(experiment, run, progress)?.is_some())
 }

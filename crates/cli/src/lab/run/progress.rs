@@ -2,13 +2,14 @@
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::{Duration as Pause, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use transom_tcp::time::Duration;
 
 use crate::output;
+use crate::thread::lock;
+use crate::units::counted;
 
 /// The number of steps of one run in the bar.
 const PARTS: u64 = 1000;
@@ -92,7 +93,7 @@ impl Progress {
     }
 
     fn count(&self, change: impl FnOnce(&mut Counted)) {
-        let counted = &mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = &mut *lock(&self.counted);
         change(counted);
         self.bar.set_message(counted.message());
         if self.lines && counted.told.elapsed() >= LINES {
@@ -104,8 +105,7 @@ impl Progress {
 
 impl Counted {
     fn message(&self) -> String {
-        let runs = if self.all == 1 { "run" } else { "runs" };
-        format!("{} of {} {runs}", self.finished, self.all)
+        format!("{} of {}", self.finished, counted(self.all, "run"))
     }
 
     /// With the time left, by the mean of those that are finished.

@@ -12,8 +12,9 @@ use transom_lab::run::Judgement;
 use transom_lab::scenario::short_settings;
 use transom_report::{labels, main_numbers};
 
-use super::super::columns::{Side, lay_out};
 use super::super::emulation;
+use super::super::list::outcome_json;
+use crate::columns::{Side, lay_out};
 use crate::output;
 
 /// Of so many runs without expectations the main numbers are shown. The page has those of more.
@@ -98,26 +99,13 @@ pub(super) fn show(
 }
 
 fn as_json(stored: &StoredRun, emulation: Option<&Record>) -> Value {
-    let manifest = stored.manifest();
-    let bands: Vec<&Judgement> = manifest.judgements().collect();
-    let mut summary = json!({
-        "id": manifest.id,
-        "version": manifest.version,
-        "point": manifest.point,
-        "settings": manifest.settings,
-        "seed": manifest.seed,
-        "packets": manifest.packets,
-        "events": manifest.events,
-        "passed": manifest.passed(),
-        "bands": bands,
-        "waiting": manifest.waiting(),
-        "departures": manifest.departures,
-        "directory": stored.directory(),
-    });
-    if let (Some(record), Some(object)) = (emulation, summary.as_object_mut()) {
-        object.insert("emulation".into(), json!(record));
+    let mut run = outcome_json(stored.manifest());
+    run["departures"] = json!(stored.manifest().departures);
+    run["directory"] = json!(stored.directory());
+    if let Some(record) = emulation {
+        run["emulation"] = json!(record);
     }
-    summary
+    run
 }
 
 /// The columns of the table at the end: a number of the summary, its heading, and how it is scaled.
@@ -170,8 +158,8 @@ fn main_table(summary: &Summary) -> Vec<String> {
 fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let mut text = String::new();
     if points {
-        let settings: Vec<String> = manifest.settings.iter().map(ToString::to_string).collect();
-        let _ = write!(text, "point {} ({})  ", manifest.point, settings.join(", "));
+        let settings = output::listed(&manifest.settings, "");
+        let _ = write!(text, "point {} ({settings})  ", manifest.point);
     }
     if seeds {
         let _ = write!(text, "seed {}  ", manifest.seed);

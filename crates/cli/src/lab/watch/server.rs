@@ -78,7 +78,7 @@ async fn run_events(
         let Some(run) = live.run(number) else { return Newest::Nothing };
         match (run.picture, run.stage) {
             (Some(picture), _) => {
-                let (text, last) = (picture.message(), picture.is_last());
+                let (text, last) = (picture.message(), picture.done);
                 if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &text)) {
                     return Newest::Nothing;
                 }

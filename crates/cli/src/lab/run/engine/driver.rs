@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -105,9 +105,9 @@ impl Work<'_> {
         }
         ended.store(true, Ordering::Relaxed);
         let _ = (written.join(), ender.join());
-        let status = wait(&mut child)?;
+        let status = child.wait().context("cannot wait for the engine's driver")?;
         let said = said.join().unwrap_or_default();
-        if interruption.is_requested() || status {
+        if interruption.is_requested() || status.success() {
             return Ok(());
         }
         match wrong {
@@ -119,9 +119,4 @@ impl Work<'_> {
             }
         }
     }
-}
-
-/// Whether it ended well.
-fn wait(child: &mut Child) -> anyhow::Result<bool> {
-    Ok(child.wait().context("cannot wait for the engine's driver")?.success())
 }

@@ -1,22 +1,22 @@
 //! Which experiments there are.
 
+use anyhow::{Context, anyhow, bail};
 use transom_lab::scenario::{Paper, Scenario};
 
-use crate::{Error, other_experiment, text};
+use super::{other_experiments::other_experiment, text};
 
 /// The form that takes little time.
 const QUICK: &str = "quick";
 
 /// An experiment: a scenario in the program.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Experiment {
+pub(crate) struct Experiment {
     /// Its id, such as "ltcp/fig5".
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// The file in the repository.
-    pub file: &'static str,
+    pub(super) file: &'static str,
     /// Its text.
-    pub text: &'static str,
+    pub(crate) text: &'static str,
 }
 
 macro_rules! experiments {
@@ -30,7 +30,7 @@ macro_rules! experiments {
 }
 
 /// All of them, paper by paper.
-pub const EXPERIMENTS: &[Experiment] = experiments![
+pub(crate) const EXPERIMENTS: &[Experiment] = experiments![
     "ictcp/fig3",
     "ictcp/fig3-rto",
     "ictcp/fig6",
@@ -77,82 +77,74 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
 ];
 
 /// The name of a form.
-pub fn form(full: bool) -> &'static str {
+pub(super) fn form(full: bool) -> &'static str {
     if full { "full" } else { QUICK }
 }
 
 impl Experiment {
     /// One that is not in the program, for a test.
     #[cfg(test)]
-    pub(crate) const fn with_text(id: &'static str, text: &'static str) -> Experiment {
+    pub(super) const fn with_text(id: &'static str, text: &'static str) -> Experiment {
         Experiment { id, file: id, text }
     }
 
     /// The paper's part of the id.
-    pub(crate) fn paper(&self) -> &'static str {
+    pub(super) fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
     }
 
-    /// The scenario, quick or with the paper's lengths and rates.
-    ///
-    /// # Errors
-    /// If it cannot be read, which no experiment's test allows.
-    pub fn scenario(&self, full: bool) -> Result<Scenario, Error> {
+    /// The scenario, quick or with the paper's lengths and rates. A test reads them all.
+    pub(crate) fn scenario(&self, full: bool) -> anyhow::Result<Scenario> {
         let form = (!full).then_some(QUICK);
-        Scenario::read(self.file, self.text, None, form).map_err(Error::Scenario)
+        Ok(Scenario::read(self.file, self.text, None, form)?)
     }
 
-    /// The paper that it reproduces.
-    ///
-    /// # Errors
-    /// If the scenario cannot be read or names no paper, which no experiment's test allows.
-    pub fn described(&self) -> Result<Paper, Error> {
+    /// The paper that it reproduces. A test asks each experiment.
+    pub(super) fn described(&self) -> anyhow::Result<Paper> {
         let scenario = self.scenario(true)?;
-        scenario.paper().cloned().ok_or(Error::NoPaper(self.file))
+        scenario.paper().cloned().with_context(|| format!("{} does not name its paper", self.file))
     }
 }
 
-/// The experiments that are meant by ids or by the names of papers; all of them by none.
-///
-/// # Errors
-/// If a word is neither, or one of [`other_experiments`](crate::other_experiments()).
-pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
+/// The experiments that are meant by ids or by the names of papers; all of them by none. Those of [`other_experiments`](super::other_experiments) are refused
+/// with their command.
+pub(super) fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
     if words.is_empty() {
         return Ok(EXPERIMENTS.to_vec());
     }
     let mut found: Vec<Experiment> = Vec::new();
     for word in words {
         let word = word.trim_end_matches('/');
-        let meant = EXPERIMENTS.iter().filter(|one| one.id == word || one.paper() == word);
-        let before = found.len();
-        let mut any = false;
+        let is_meant = |one: &&Experiment| one.id == word || one.paper() == word;
+        let mut meant: Vec<&Experiment> = EXPERIMENTS.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            meant = of_page(word)?;
+        }
         for one in meant {
-            any = true;
-            if !found.iter().take(before).any(|other| other.id == one.id) {
-                found.push(*one);
-            }
-        }
-        if any {
-            continue;
-        }
-        if let Some(one) = other_experiment(word) {
-            return Err(Error::OtherExperiment { id: one.id.into(), command: one.command.into() });
-        }
-        // A page of another name, such as router/fig8, whose scenarios are those of a page that shares them.
-        let Some(page) = text::texts()?.into_iter().find(|page| page.id == word) else {
-            return Err(Error::Unknown(word.into()));
-        };
-        if page.scenarios.is_empty() {
-            let command = page.command.unwrap_or_default().trim().replace('\n', "`, `");
-            return Err(Error::OtherExperiment { id: page.id, command });
-        }
-        for one in EXPERIMENTS.iter().filter(|one| page.scenarios.iter().any(|id| id == one.id)) {
             if !found.iter().any(|other| other.id == one.id) {
                 found.push(*one);
             }
         }
     }
     Ok(found)
+}
+
+/// The experiments of a page of another name, such as router/fig8, whose scenarios are those of a page that shares them.
+fn of_page(id: &str) -> anyhow::Result<Vec<&'static Experiment>> {
+    let no_scenario = |command: &str| {
+        anyhow!("{id} is not a scenario: run it with `{command}` in the repository")
+    };
+    if let Some(one) = other_experiment(id) {
+        return Err(no_scenario(one.command));
+    }
+    let Some(page) = text::texts()?.into_iter().find(|page| page.id == id) else {
+        bail!("there is no experiment {id}; `transom papers list` shows which there are");
+    };
+    if page.scenarios.is_empty() {
+        let command = page.command.unwrap_or_default().trim().replace('\n', "`, `");
+        return Err(no_scenario(&command));
+    }
+    Ok(EXPERIMENTS.iter().filter(|one| page.scenarios.iter().any(|id| id == one.id)).collect())
 }
 
 #[cfg(test)]

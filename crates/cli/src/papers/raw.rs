@@ -5,12 +5,13 @@ use std::fmt::{Display, Write as _};
 
 use transom_lab::scenario::{Band, Bound, Setting, Unit};
 
-use crate::findings::{Found, FoundBand, FoundPoint, Verdict, mean, uncertainty};
-use crate::pages::Counted;
-use crate::values::{number, shown};
+use super::findings::{Found, FoundBand, FoundPoint, Verdict, mean, uncertainty};
+use super::text::PageText;
+use super::values::{number, shown};
+use crate::output;
 
 /// A text within a table.
-pub(crate) fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
@@ -42,7 +43,7 @@ fn listed(settings: &[Setting]) -> String {
     let short = |one: &Setting| {
         format!("{} = {}", one.path.rsplit('.').next().unwrap_or_default(), one.value)
     };
-    settings.iter().map(short).collect::<Vec<_>>().join(", ")
+    output::listed(settings.iter().map(short), "")
 }
 
 /// The band, as text.
@@ -52,7 +53,7 @@ fn bounds(band: &Band) -> String {
 }
 
 /// A range that may be open at either end, as text.
-pub(crate) fn range(min: Option<impl Display>, max: Option<impl Display>) -> String {
+pub(super) fn range(min: Option<impl Display>, max: Option<impl Display>) -> String {
     match (min, max) {
         (Some(min), Some(max)) => format!("{min} … {max}"),
         (Some(min), None) => format!("≥ {min}"),
@@ -62,7 +63,7 @@ pub(crate) fn range(min: Option<impl Display>, max: Option<impl Display>) -> Str
 }
 
 /// What a band says of its control.
-pub(crate) fn said_of_control(rejects: Option<bool>) -> &'static str {
+pub(super) fn said_of_control(rejects: Option<bool>) -> &'static str {
     match rejects {
         Some(true) => "rejected",
         Some(false) => "**accepted**",
@@ -71,14 +72,14 @@ pub(crate) fn said_of_control(rejects: Option<bool>) -> &'static str {
 }
 
 /// The table of a scenario's claims; nothing if it has none.
-pub(crate) fn claims(found: &Found, counted: &Counted<'_>) -> String {
+pub(super) fn claims(found: &Found, page: &PageText) -> String {
     let mut text = String::new();
     for point in &found.points {
         let settings = listed(&told(found, &point.settings));
         for band in point.bands.iter() {
             let Some(claim) = band.claim() else { continue };
             let unit = band.band.unit();
-            let kind = counted.kind(claim);
+            let kind = page.kind(claim);
             let verdict = match band.verdict() {
                 Verdict::Holds if band.is_within_scatter() => {
                     "holds in the mean, within the scatter"
@@ -136,7 +137,7 @@ fn control(found: &Found, band: &FoundBand) -> String {
 }
 
 /// The table of a scenario's points; nothing if no band has a column.
-pub(crate) fn points(found: &Found) -> String {
+pub(super) fn points(found: &Found) -> String {
     let mut headings: Vec<&String> = Vec::new();
     for heading in found
         .points

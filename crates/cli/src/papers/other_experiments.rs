@@ -1,19 +1,20 @@
 //! Experiments that are not scenarios: they measure this program itself, or the kernel.
 
-use crate::EXPERIMENTS;
+use serde::Serialize;
+
+use super::catalogue::EXPERIMENTS;
 
 /// One of them.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct OtherExperiment {
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct OtherExperiment {
     /// Its id, such as "ictcp/fig4".
-    pub id: &'static str,
+    pub(super) id: &'static str,
     /// The result that it shows.
-    pub shows: &'static str,
+    pub(super) shows: &'static str,
     /// The command that runs it, in the repository.
-    pub command: &'static str,
+    pub(super) command: &'static str,
     /// The place of its results.
-    pub results: &'static str,
+    pub(super) results: &'static str,
 }
 
 const EXTENSIONS: &str =
@@ -106,7 +107,7 @@ const OTHERS: &[OtherExperiment] = &[
 ];
 
 /// Those that are meant by ids or by the names of papers; all of them by none.
-pub fn other_experiments(words: &[String]) -> Vec<OtherExperiment> {
+pub(super) fn other_experiments(words: &[String]) -> Vec<OtherExperiment> {
     let meant = |one: &&OtherExperiment| {
         words.is_empty()
             || words.iter().any(|word| {
@@ -118,7 +119,7 @@ pub fn other_experiments(words: &[String]) -> Vec<OtherExperiment> {
 }
 
 /// The one with this id, if no scenario has it.
-pub fn other_experiment(id: &str) -> Option<&'static OtherExperiment> {
+pub(super) fn other_experiment(id: &str) -> Option<&'static OtherExperiment> {
     OTHERS.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
 }
 

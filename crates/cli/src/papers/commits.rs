@@ -20,7 +20,7 @@ fn commit_of(version: &str) -> Option<&'static str> {
 }
 
 /// The program with its commit, for a page.
-pub(crate) fn named(version: &str) -> String {
+pub(super) fn named(version: &str) -> String {
     match commit_of(version) {
         Some(commit) => format!("{version} (commit `{commit}`)"),
         None => format!("{version} (of sources between two commits)"),

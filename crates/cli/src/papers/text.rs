@@ -3,80 +3,118 @@
 //! The text has the paper's claim, how our set-up differs, the finding, and which stored values are shown in which figure. It has no measured value of
 //! a scenario: those come from summaries. Values of benchmarks come from `papers/results/PAPER-benchmarks.json`, in the same way.
 
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use transom_lab::scenario::{Quantity, Setting};
 
-use crate::Error;
-use crate::bench::BenchChoice;
-use crate::sources::SourceChoice;
+use anyhow::Context;
+use serde::Deserialize;
+use transom_lab::scenario::{Claim, Quantity, Setting};
+
+use super::bench::BenchChoice;
+use super::sources::SourceChoice;
 
 /// The text of a page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct PageText {
+pub(super) struct PageText {
     /// The experiment, such as "ltcp/fig8".
-    pub(crate) id: String,
-    pub(crate) title: String,
+    pub(super) id: String,
+    pub(super) title: String,
     /// Where it is in the paper.
-    pub(crate) source: String,
+    pub(super) source: String,
     /// The claim in the paper's own terms.
-    pub(crate) claim: String,
+    pub(super) claim: String,
     /// One line for the table of results.
-    pub(crate) why: String,
+    pub(super) why: String,
     /// What was found, in plain words.
-    pub(crate) finding: String,
+    pub(super) finding: String,
     /// The scenarios that measure it.
     #[serde(default)]
-    pub(crate) scenarios: Vec<String>,
+    pub(super) scenarios: Vec<String>,
     /// Which of their claims count, by name or by a part of what they say; all of them if there is no list.
-    pub(crate) claims: Option<Vec<String>>,
+    pub(super) claims: Option<Vec<String>>,
     /// Claims that are ours and not the paper's, beside those that are marked so in the scenario.
     #[serde(default)]
-    pub(crate) ours: Vec<String>,
+    pub(super) ours: Vec<String>,
     /// Claims that the set-up was chosen for, beside those that are marked so in the scenario.
     #[serde(default)]
-    pub(crate) calibrated: Vec<String>,
+    pub(super) calibrated: Vec<String>,
     /// The command that measures it, if no scenario does.
-    pub(crate) command: Option<String>,
+    pub(super) command: Option<String>,
     /// Claims that show the paper's statement to be wrong: ours, each with a control. If the paper's do not all hold and these do, it is refuted.
     #[serde(default)]
-    pub(crate) refuted_by: Vec<String>,
+    pub(super) refuted_by: Vec<String>,
     /// Claims that show Transom to do better than the paper's system: ours, each with a control. If the paper's do not all hold and these do, it is better.
     #[serde(default)]
-    pub(crate) better_by: Vec<String>,
+    pub(super) better_by: Vec<String>,
     /// Numbers in the prose that no stored value has: of another run, or worked out by hand. Each is written as in the prose.
     #[serde(default)]
-    pub(crate) typed: Vec<String>,
+    pub(super) typed: Vec<String>,
     /// Why it was not run.
-    pub(crate) not_run: Option<String>,
-    /// Why values of an earlier scenario may still be shown.
-    pub(crate) stale: Option<String>,
+    pub(super) not_run: Option<String>,
     /// The verdict, if no claim of a scenario gives it.
-    pub(crate) verdict: Option<Word>,
+    pub(super) verdict: Option<Word>,
     /// Whether the page has the matrix of units.
     #[serde(default)]
-    pub(crate) matrix: bool,
+    pub(super) matrix: bool,
     /// A table in Markdown that no scenario measures.
-    pub(crate) measured: Option<String>,
+    pub(super) measured: Option<String>,
     #[serde(default)]
-    pub(crate) setup: Vec<SetupRow>,
+    pub(super) setup: Vec<SetupRow>,
     /// Claims about benchmarks.
     #[serde(default)]
-    pub(crate) benchmark: Vec<BenchClaim>,
+    pub(super) benchmark: Vec<BenchClaim>,
     #[serde(default)]
-    pub(crate) number: Vec<Number>,
+    pub(super) number: Vec<Number>,
     /// Values that only the prose has.
     #[serde(default)]
-    pub(crate) fact: Vec<Number>,
+    pub(super) fact: Vec<Number>,
     #[serde(default)]
-    pub(crate) figure: Vec<Figure>,
+    pub(super) figure: Vec<Figure>,
+}
+
+impl PageText {
+    fn is_ours(&self, claim: &Claim) -> bool {
+        claim.ours || is_listed(claim, &self.ours)
+    }
+
+    pub(super) fn is_calibrated(&self, claim: &Claim) -> bool {
+        claim.calibrated || is_listed(claim, &self.calibrated)
+    }
+
+    /// Whether a claim of a scenario is one of this page at all.
+    pub(super) fn has_claim(&self, claim: &Claim) -> bool {
+        self.claims.as_ref().is_none_or(|list| is_listed(claim, list))
+    }
+
+    /// Whether a claim of a scenario counts for the verdict.
+    pub(super) fn counts(&self, claim: &Claim) -> bool {
+        self.has_claim(claim) && !self.is_ours(claim) && !self.is_calibrated(claim)
+    }
+
+    /// What a table says behind the verdict.
+    pub(super) fn kind(&self, claim: &Claim) -> &'static str {
+        match (self.is_ours(claim), self.is_calibrated(claim), self.has_claim(claim)) {
+            (true, ..) => " (ours)",
+            (_, true, _) => " (calibrated)",
+            (.., false) => " (of another page)",
+            _ => "",
+        }
+    }
+}
+
+/// Whether a claim is meant by a name, or by a part of what it says.
+pub(super) fn is_meant(claim: &Claim, text: &str) -> bool {
+    claim.name.as_deref() == Some(text) || claim.says.contains(text)
+}
+
+fn is_listed(claim: &Claim, list: &[String]) -> bool {
+    list.iter().any(|text| is_meant(claim, text))
 }
 
 /// A verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Word {
+pub(super) enum Word {
     Reproduced,
     Better,
     Refuted,
@@ -90,7 +128,7 @@ pub(crate) enum Word {
 
 impl Word {
     /// As the tables have it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Word::Reproduced => "reproduced",
             Word::Better => "better",
@@ -108,32 +146,32 @@ impl Word {
 /// A line of the table of set-ups.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct SetupRow {
-    pub(crate) what: String,
-    pub(crate) paper: String,
-    pub(crate) ours: String,
+pub(super) struct SetupRow {
+    pub(super) what: String,
+    pub(super) paper: String,
+    pub(super) ours: String,
     /// Why they differ; empty if they do not.
     #[serde(default)]
-    pub(crate) why: String,
+    pub(super) why: String,
 }
 
 /// Stored values: those of a claim or a column, at some points of the sweep.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Choice {
+pub(super) struct Choice {
     /// The scenario; the page's first one by default.
-    pub(crate) scenario: Option<String>,
+    pub(super) scenario: Option<String>,
     /// A claim, by name or by a part of what it says.
-    pub(crate) claim: Option<String>,
+    pub(super) claim: Option<String>,
     /// A column, by its heading.
-    pub(crate) column: Option<String>,
+    pub(super) column: Option<String>,
     /// Values of the sweep, by the end of the path. A value that ends with `*` means every value that begins so.
-    pub(crate) at: BTreeMap<String, String>,
+    pub(super) at: BTreeMap<String, String>,
 }
 
 impl Choice {
     /// Whether a point has the values.
-    pub(crate) fn is_at(&self, settings: &[Setting]) -> bool {
+    pub(super) fn is_at(&self, settings: &[Setting]) -> bool {
         self.at.iter().all(|(path, wanted)| {
             let own = settings.iter().find(|one| is_path(&one.path, path));
             own.is_some_and(|one| match wanted.strip_suffix('*') {
@@ -145,136 +183,136 @@ impl Choice {
 }
 
 /// Whether a path is meant by its end.
-pub(crate) fn is_path(path: &str, end: &str) -> bool {
+pub(super) fn is_path(path: &str, end: &str) -> bool {
     path == end || path.strip_suffix(end).is_some_and(|before| before.ends_with('.'))
 }
 
 /// The paper's number beside ours, for the table of results.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Number {
+pub(super) struct Number {
     #[serde(default)]
-    pub(crate) what: String,
+    pub(super) what: String,
     /// As the paper has it.
     #[serde(default)]
-    pub(crate) paper: String,
+    pub(super) paper: String,
     /// By which the prose refers to it: `{{key}}`.
-    pub(crate) key: Option<String>,
+    pub(super) key: Option<String>,
     /// Ours, if no scenario measures it.
-    pub(crate) measured: Option<String>,
+    pub(super) measured: Option<String>,
     /// Ours, if benchmarks measure it.
     #[serde(default)]
-    pub(crate) bench: Vec<BenchChoice>,
+    pub(super) bench: Vec<BenchChoice>,
     /// Ours, if it is counted in the sources.
-    pub(crate) sources: Option<SourceChoice>,
+    pub(super) sources: Option<SourceChoice>,
     #[serde(flatten)]
-    pub(crate) choice: Choice,
+    pub(super) choice: Choice,
 }
 
 /// A picture.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Figure {
-    pub(crate) title: String,
+pub(super) struct Figure {
+    pub(super) title: String,
     /// How to read it.
     #[serde(default)]
-    pub(crate) caption: String,
+    pub(super) caption: String,
     /// The swept path that is the horizontal axis, by its end. Time, if curves are courses.
-    pub(crate) x: Option<String>,
+    pub(super) x: Option<String>,
     #[serde(default)]
-    pub(crate) x_label: String,
+    pub(super) x_label: String,
     /// Values of the path and their names, if it is no number.
     #[serde(default)]
-    pub(crate) names: Vec<(String, String)>,
-    pub(crate) y_label: String,
+    pub(super) names: Vec<(String, String)>,
+    pub(super) y_label: String,
     /// The unit of the vertical axis, such as "Mbit/s"; empty for none.
     #[serde(default)]
-    pub(crate) unit: String,
+    pub(super) unit: String,
     /// Which axes are logarithmic: "x", "y" or "xy".
     #[serde(default)]
-    pub(crate) log: String,
+    pub(super) log: String,
     /// Whether the vertical axis may begin above zero.
     #[serde(default)]
-    pub(crate) floating: bool,
+    pub(super) floating: bool,
     #[serde(default)]
-    pub(crate) curve: Vec<CurveText>,
+    pub(super) curve: Vec<CurveText>,
     /// Points of the paper.
     #[serde(default)]
-    pub(crate) paper: Vec<PaperPoints>,
+    pub(super) paper: Vec<PaperPoints>,
     /// Why it has not been measured since its curves were chosen.
-    pub(crate) not_stored: Option<String>,
+    pub(super) not_stored: Option<String>,
 }
 
 /// A curve of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct CurveText {
-    pub(crate) name: String,
+pub(super) struct CurveText {
+    pub(super) name: String,
     /// "line", "dots", "bars" or "dashed".
-    pub(crate) style: Option<String>,
+    pub(super) style: Option<String>,
     /// Whether it has bars above some of the names only, for a reason that the caption gives.
     #[serde(default)]
-    pub(crate) some: bool,
+    pub(super) some: bool,
     /// Points as they are: a formula, or a benchmark.
     #[serde(default)]
-    pub(crate) points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
     /// Points of a benchmark.
-    pub(crate) bench: Option<BenchCurve>,
+    pub(super) bench: Option<BenchCurve>,
     /// Statements of the sources: where each is on the horizontal axis, and its name.
     #[serde(default)]
-    pub(crate) sources: Vec<(f64, String)>,
+    pub(super) sources: Vec<(f64, String)>,
     /// A quantity over time.
-    pub(crate) course: Option<Quantity>,
+    pub(super) course: Option<Quantity>,
     /// Which of the flows of the quantity, from zero.
     #[serde(default)]
-    pub(crate) flow: usize,
+    pub(super) flow: usize,
     #[serde(flatten)]
-    pub(crate) choice: Choice,
+    pub(super) choice: Choice,
 }
 
 /// Cases of a benchmark as a curve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct BenchCurve {
+pub(super) struct BenchCurve {
     /// Where each case is on the horizontal axis, and its name.
-    pub(crate) cases: Vec<(f64, String)>,
+    pub(super) cases: Vec<(f64, String)>,
     /// How many bits or packets a second has at one on the horizontal axis, if they grow with it.
-    pub(crate) per_second_of_x: Option<f64>,
+    pub(super) per_second_of_x: Option<f64>,
     /// What values are multiplied by, such as 0.001 for microseconds of nanoseconds.
-    pub(crate) times: Option<f64>,
+    pub(super) times: Option<f64>,
     #[serde(flatten)]
-    pub(crate) choice: BenchChoice,
+    pub(super) choice: BenchChoice,
 }
 
 /// A claim about a benchmark, with the band that reproduces it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct BenchClaim {
+pub(super) struct BenchClaim {
     /// The statement, in a sentence.
-    pub(crate) says: String,
+    pub(super) says: String,
     /// The paper's own number, as it has it.
     #[serde(default)]
-    pub(crate) paper: String,
+    pub(super) paper: String,
     /// The case that was measured; none if the claim is about the sources.
-    pub(crate) bench: Option<BenchChoice>,
+    pub(super) bench: Option<BenchChoice>,
     /// What is counted in the sources.
-    pub(crate) sources: Option<SourceChoice>,
-    pub(crate) min: Option<f64>,
-    pub(crate) max: Option<f64>,
+    pub(super) sources: Option<SourceChoice>,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
     /// Where the band comes from.
-    pub(crate) why: String,
+    pub(super) why: String,
     /// Whether the statement is ours, and not the paper's.
     #[serde(default)]
-    pub(crate) ours: bool,
+    pub(super) ours: bool,
     /// A case that the band must reject.
-    pub(crate) control: Option<BenchChoice>,
+    pub(super) control: Option<BenchChoice>,
     /// Why there is none.
-    pub(crate) no_control: Option<String>,
+    pub(super) no_control: Option<String>,
 }
 
 impl BenchClaim {
     /// Whether the band has the value.
-    pub(crate) fn accepts(&self, value: f64) -> bool {
+    pub(super) fn accepts(&self, value: f64) -> bool {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
 }
@@ -282,24 +320,24 @@ impl BenchClaim {
 /// Points that the paper gives.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct PaperPoints {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
+pub(super) struct PaperPoints {
+    pub(super) name: String,
+    pub(super) points: Vec<(f64, f64)>,
     /// Whether the text prints them. Otherwise they were read off a figure, or follow from a statement.
     #[serde(default)]
-    pub(crate) exact: bool,
+    pub(super) exact: bool,
 }
 
 /// A curve that a summary must have.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) quantity: Quantity,
+pub(super) struct Wanted {
+    pub(super) quantity: Quantity,
     choice: Choice,
 }
 
 impl Wanted {
     /// Whether a point with these settings keeps the curve: each that is chosen, or the scenario's first if none is.
-    pub(crate) fn keeps(&self, settings: &[Setting], is_first: bool) -> bool {
+    pub(super) fn keeps(&self, settings: &[Setting], is_first: bool) -> bool {
         self.choice.is_at(settings) && (is_first || !self.choice.at.is_empty())
     }
 }
@@ -365,20 +403,17 @@ const PAGES: &[(&str, &str)] = pages![
     "l4s" / "bleached",
 ];
 
-/// All texts, in the order of the papers.
-///
-/// # Errors
-/// If one cannot be read, which no test allows.
-pub(crate) fn texts() -> Result<Vec<PageText>, Error> {
+/// All texts, in the order of the papers. A test reads them all.
+pub(super) fn texts() -> anyhow::Result<Vec<PageText>> {
     PAGES.iter().map(|(id, text)| read(id, text)).collect()
 }
 
-fn read(id: &'static str, text: &str) -> Result<PageText, Error> {
-    toml::from_str(text).map_err(|error| Error::PageText { id, error: error.to_string() })
+fn read(id: &str, text: &str) -> anyhow::Result<PageText> {
+    toml::from_str(text).with_context(|| format!("papers/pages/{id}.toml"))
 }
 
 /// The curves over time that figures show of a scenario in a form. Quick runs have the same ones.
-pub(crate) fn wanted(scenario: &str) -> Result<Vec<Wanted>, Error> {
+pub(super) fn wanted(scenario: &str) -> anyhow::Result<Vec<Wanted>> {
     let mut found: Vec<Wanted> = Vec::new();
     for page in texts()? {
         let first = page.scenarios.first();

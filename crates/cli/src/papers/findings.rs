@@ -4,54 +4,54 @@ use std::path::Path;
 
 use transom_lab::scenario::{Band, Claim, Judged, Quantity, Setting, Variant};
 
-use crate::summary::{Course, Freshness, RunValues};
-use crate::{Error, Experiment, Summary};
+use super::catalogue::Experiment;
+use super::summary::{Course, Freshness, RunValues, Summary};
 
 /// The values of a band, seed by seed; one value, or one for each flow.
-pub(crate) type Seen = Vec<Vec<Option<f64>>>;
+pub(super) type Seen = Vec<Vec<Option<f64>>>;
 
 /// An experiment in the form that there are results of.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) experiment: &'static Experiment,
+pub(super) struct Found {
+    pub(super) experiment: &'static Experiment,
     /// Whether the results are those of the full form.
-    pub(crate) full: bool,
-    pub(crate) points: Vec<FoundPoint>,
+    pub(super) full: bool,
+    pub(super) points: Vec<FoundPoint>,
     /// The programs that made the runs.
-    pub(crate) versions: Vec<String>,
+    pub(super) versions: Vec<String>,
     /// Of the oldest run; `None` without runs.
-    pub(crate) freshness: Option<Freshness>,
+    pub(super) freshness: Option<Freshness>,
 }
 
 /// A point of the sweep.
 #[derive(Debug)]
-pub(crate) struct FoundPoint {
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) bands: Vec<FoundBand>,
+pub(super) struct FoundPoint {
+    pub(super) settings: Vec<Setting>,
+    pub(super) bands: Vec<FoundBand>,
     /// How many different runs there are. Seeds with all the same values gave copies of one run.
-    pub(crate) runs: usize,
-    pub(crate) courses: Vec<Course>,
+    pub(super) runs: usize,
+    pub(super) courses: Vec<Course>,
 }
 
 /// A band and its values.
 #[derive(Debug)]
-pub(crate) struct FoundBand {
-    pub(crate) band: Band,
-    pub(crate) seen: Seen,
-    pub(crate) control: Option<FoundControl>,
+pub(super) struct FoundBand {
+    pub(super) band: Band,
+    pub(super) seen: Seen,
+    pub(super) control: Option<FoundControl>,
 }
 
 /// A claim's control.
 #[derive(Debug)]
-pub(crate) struct FoundControl {
+pub(super) struct FoundControl {
     /// Its settings.
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) seen: Seen,
+    pub(super) settings: Vec<Setting>,
+    pub(super) seen: Seen,
 }
 
 /// What came out of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     Holds,
     Differs,
     NotRun,
@@ -59,12 +59,12 @@ pub(crate) enum Verdict {
 
 impl FoundBand {
     /// The claim, if it has one.
-    pub(crate) fn claim(&self) -> Option<&Claim> {
+    pub(super) fn claim(&self) -> Option<&Claim> {
         self.band.claim.as_ref()
     }
 
     /// Whether the values are what the claim says: their mean over the seeds is in the band, or whatever else the claim is judged by.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> Verdict {
         match &self.seen[..] {
             [] => Verdict::NotRun,
             seen if self.accepts(seen) => Verdict::Holds,
@@ -73,7 +73,7 @@ impl FoundBand {
     }
 
     /// Whether the claim holds in the mean, but the 95 % interval of the mean reaches beyond an edge of the band: other seeds might have failed it.
-    pub(crate) fn is_within_scatter(&self) -> bool {
+    pub(super) fn is_within_scatter(&self) -> bool {
         let by_mean = self.claim().is_some_and(|claim| claim.judged == Judged::Mean);
         let Some(half) = uncertainty(&self.seen).filter(|half| by_mean && *half > 0.0) else {
             return false;
@@ -101,7 +101,7 @@ impl FoundBand {
     }
 
     /// Whether the band rejects the run of its control with nearly all seeds; `None` if that has not been measured. A range rejects it as a whole.
-    pub(crate) fn rejects_control(&self) -> Option<bool> {
+    pub(super) fn rejects_control(&self) -> Option<bool> {
         let seen = &self.control.as_ref()?.seen;
         if seen.is_empty() {
             return None;
@@ -136,15 +136,14 @@ fn means(seen: &[Vec<Option<f64>>]) -> Option<Vec<f64>> {
 }
 
 /// Half of the interval in which the true mean lies with a probability of 95 %, by Student's t; nothing for a single run.
-pub(crate) fn uncertainty(seen: &[Vec<Option<f64>>]) -> Option<f64> {
+pub(super) fn uncertainty(seen: &[Vec<Option<f64>>]) -> Option<f64> {
     /// From one degree of freedom on; from the thirtieth on it is that of the normal distribution, near enough.
     const T: [f64; 29] = [
         12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
         2.052, 2.048, 2.045,
     ];
-    let each: Vec<f64> =
-        seen.iter().filter_map(|values| mean(std::slice::from_ref(values))).collect();
+    let each: Vec<f64> = means_of_seeds(seen).collect();
     let freedom = each.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
     let mean = each.iter().sum::<f64>() / each.len() as f64;
     let squares: f64 = each.iter().map(|value| (value - mean).powi(2)).sum();
@@ -163,15 +162,20 @@ fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> usize {
     known.len()
 }
 
+/// The mean of each seed's values; none of one that has none.
+pub(super) fn means_of_seeds(seen: &[Vec<Option<f64>>]) -> impl Iterator<Item = f64> {
+    seen.iter().filter_map(|values| mean(std::slice::from_ref(values)))
+}
+
 /// The mean of everything that was seen.
-pub(crate) fn mean(seen: &[Vec<Option<f64>>]) -> Option<f64> {
+pub(super) fn mean(seen: &[Vec<Option<f64>>]) -> Option<f64> {
     let values: Vec<f64> = seen.iter().flatten().flatten().copied().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 impl Found {
     /// Reads what is stored of an experiment: of the full form if there is any, else of the quick one.
-    pub(crate) fn new(experiment: &'static Experiment, directory: &Path) -> Result<Found, Error> {
+    pub(super) fn new(experiment: &'static Experiment, directory: &Path) -> anyhow::Result<Found> {
         let of = |full| Summary::read(directory, experiment.id, full);
         let (full, summary) = match of(true)? {
             Some(summary) => (true, Some(summary)),
@@ -207,7 +211,7 @@ impl Found {
     }
 
     /// The command that repeats it.
-    pub(crate) fn command(&self) -> String {
+    pub(super) fn command(&self) -> String {
         let full = if self.full { " --full" } else { "" };
         format!("transom papers run {}{full}", self.experiment.id)
     }

@@ -1,114 +1,48 @@
-//! The page of each experiment, with its pictures: claim, figure, set-ups, verdict and finding, and the values folded.
+//! The page of an experiment: claim, figure, set-ups, verdict and finding, and the values folded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use anyhow::Context;
 use transom_lab::scenario::Claim;
 
-use crate::bench::Benchmarks;
-use crate::chosen::{choose, is_meant, told, told_briefly};
-use crate::figure::{self, Drawn, Others, draw};
-use crate::findings::{Found, FoundBand, Verdict};
-use crate::raw::{self, escaped};
-use crate::sources::Sources;
-use crate::summary::Freshness;
-use crate::text::{BenchClaim, Number, PageText, Word, texts};
-use crate::{EXPERIMENTS, Error, commits, matrix, prose};
-
-/// Which claims of a page's scenarios count for its verdict.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted<'a> {
-    text: &'a PageText,
-}
-
-impl Counted<'_> {
-    fn is_in(claim: &Claim, list: &[String]) -> bool {
-        list.iter().any(|text| is_meant(claim, text))
-    }
-
-    fn is_ours(&self, claim: &Claim) -> bool {
-        claim.ours || Self::is_in(claim, &self.text.ours)
-    }
-
-    fn is_calibrated(&self, claim: &Claim) -> bool {
-        claim.calibrated || Self::is_in(claim, &self.text.calibrated)
-    }
-
-    /// Whether it is one of this page at all.
-    fn is_of_page(&self, claim: &Claim) -> bool {
-        self.text.claims.as_ref().is_none_or(|list| Self::is_in(claim, list))
-    }
-
-    fn counts(&self, claim: &Claim) -> bool {
-        self.is_of_page(claim) && !self.is_ours(claim) && !self.is_calibrated(claim)
-    }
-
-    /// What a table says behind the verdict.
-    pub(crate) fn kind(&self, claim: &Claim) -> &'static str {
-        match (self.is_ours(claim), self.is_calibrated(claim), self.is_of_page(claim)) {
-            (true, ..) => " (ours)",
-            (_, true, _) => " (calibrated)",
-            (.., false) => " (of another page)",
-            _ => "",
-        }
-    }
-}
+use super::bench::Benchmarks;
+use super::catalogue::EXPERIMENTS;
+use super::chosen::{choose, told, told_briefly};
+use super::figure::{Drawn, absent_bars, draw};
+use super::findings::{Found, FoundBand, Verdict};
+use super::raw::{self, escaped};
+use super::sources::Sources;
+use super::summary::Freshness;
+use super::text::{BenchClaim, Choice, Number, PageText, Word, is_meant, texts};
+use super::{commits, matrix, prose};
+use crate::output::listed;
 
 /// How many claims count, and what supports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Support {
-    pub(crate) claims: usize,
+pub(super) struct Support {
+    pub(super) claims: usize,
     /// Those with a control that their band rejects.
-    pub(crate) controlled: usize,
+    pub(super) controlled: usize,
     /// Those that hold in the mean, while the interval of the mean reaches beyond the band.
-    pub(crate) within_scatter: usize,
+    pub(super) within_scatter: usize,
 }
 
 /// A page with all that is found for it.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) text: PageText,
-    pub(crate) found: Vec<Rc<Found>>,
+pub(super) struct Page {
+    pub(super) text: PageText,
+    pub(super) found: Vec<Rc<Found>>,
     /// The paper's benchmarks.
-    pub(crate) benchmarks: Rc<Benchmarks>,
+    pub(super) benchmarks: Rc<Benchmarks>,
     /// What is counted in the sources.
-    pub(crate) sources: Rc<Sources>,
-}
-
-/// The pages and their pictures, by the name of the file.
-///
-/// ```
-/// let directory = tempfile::tempdir()?;
-/// let pages = transom_papers::pages(directory.path())?;
-/// assert!(pages["ltcp-fig8.md"].starts_with("# ltcp/fig8"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// If a text or a summary cannot be read.
-pub fn pages(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
-    let mut files = BTreeMap::new();
-    for page in all(directory)? {
-        let name = page.name();
-        let mut drawn = Vec::new();
-        for (number, figure) in page.drawn().into_iter().enumerate() {
-            let picture = format!("{name}-{}.svg", number + 1);
-            if let Some(figure) = figure {
-                files.insert(picture.clone(), figure.svg.clone());
-                drawn.push(Some((picture, figure)));
-            } else {
-                drawn.push(None);
-            }
-        }
-        files.insert(format!("{name}.md"), page.markdown(&drawn));
-    }
-    Ok(files)
+    pub(super) sources: Rc<Sources>,
 }
 
 /// All pages, with what is found.
-pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
+pub(super) fn all(directory: &Path) -> anyhow::Result<Vec<Page>> {
     // A scenario of several pages is read once.
     let mut known: BTreeMap<&'static str, Rc<Found>> = BTreeMap::new();
     let mut measured: BTreeMap<String, Rc<Benchmarks>> = BTreeMap::new();
@@ -118,7 +52,7 @@ pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
         let mut found = Vec::new();
         for id in &text.scenarios {
             let experiment = EXPERIMENTS.iter().find(|one| one.id == id);
-            let experiment = experiment.ok_or_else(|| Error::Unknown(id.clone()))?;
+            let experiment = experiment.with_context(|| format!("there is no experiment {id}"))?;
             let own = match known.get(experiment.id) {
                 Some(own) => Rc::clone(own),
                 None => Rc::new(Found::new(experiment, directory)?),
@@ -139,12 +73,8 @@ pub(crate) fn all(directory: &Path) -> Result<Vec<Page>, Error> {
 
 impl Page {
     /// The file's name, without what tells its kind.
-    pub(crate) fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.text.id.replace('/', "-")
-    }
-
-    fn counted(&self) -> Counted<'_> {
-        Counted { text: &self.text }
     }
 
     /// The bands of claims, with their claims.
@@ -154,7 +84,7 @@ impl Page {
     }
 
     /// What came out of a claim about a benchmark.
-    pub(crate) fn measured(&self, claim: &BenchClaim) -> Verdict {
+    pub(super) fn measured(&self, claim: &BenchClaim) -> Verdict {
         let counted = claim.sources.as_ref().and_then(|choice| self.sources.sum(choice));
         match claim.bench.as_ref().and_then(|case| self.benchmarks.value(case)).or(counted) {
             None => Verdict::NotRun,
@@ -163,24 +93,28 @@ impl Page {
         }
     }
 
+    /// Whether the band of a claim about a benchmark rejects its control; `None` without one, or if it was not measured.
+    pub(super) fn rejects_control(&self, claim: &BenchClaim) -> Option<bool> {
+        self.benchmarks.value(claim.control.as_ref()?).map(|value| !claim.accepts(value))
+    }
+
     /// What came out of the claims about benchmarks that count.
     fn of_benchmarks(&self) -> impl Iterator<Item = Verdict> {
         self.text.benchmark.iter().filter(|claim| !claim.ours).map(|claim| self.measured(claim))
     }
 
     /// What came out, by the claims that count; as the text says, if none does.
-    pub(crate) fn verdict(&self) -> Word {
+    pub(super) fn verdict(&self) -> Word {
         if self.text.not_run.is_some() {
             return Word::NotRun;
         }
-        let counted = self.counted();
         let of = |is: &dyn Fn(&Claim) -> bool| -> Vec<Verdict> {
             let all = self.claims().filter(|(_, claim)| is(claim));
             all.map(|(band, _)| band.verdict()).filter(|one| *one != Verdict::NotRun).collect()
         };
-        let mut counting = of(&|claim| counted.counts(claim));
+        let mut counting = of(&|claim| self.text.counts(claim));
         counting.extend(self.of_benchmarks().filter(|one| *one != Verdict::NotRun));
-        let calibrated = of(&|claim| counted.is_of_page(claim) && counted.is_calibrated(claim));
+        let calibrated = of(&|claim| self.text.has_claim(claim) && self.text.is_calibrated(claim));
         let holding = counting.iter().filter(|one| **one == Verdict::Holds).count();
         match (counting.len(), holding) {
             (0, _) if !calibrated.is_empty() => Word::Calibrated,
@@ -195,12 +129,11 @@ impl Page {
     }
 
     /// Claims that make a page "refuted" or "better" without a control that their band rejects.
-    pub(crate) fn without_proof(&self) -> Vec<String> {
+    pub(super) fn without_proof(&self) -> Vec<String> {
         let proves = |name: &String| {
             let mut of_runs = self.claims().filter(|(_, claim)| is_meant(claim, name));
             let rejects = |claim: &BenchClaim| {
-                let control = claim.control.as_ref().and_then(|own| self.benchmarks.value(own));
-                claim.says.contains(name) && control.is_some_and(|value| !claim.accepts(value))
+                claim.says.contains(name) && self.rejects_control(claim) == Some(true)
             };
             of_runs.any(|(band, _)| band.rejects_control() == Some(true))
                 || self.text.benchmark.iter().any(rejects)
@@ -222,43 +155,45 @@ impl Page {
     }
 
     /// How many claims count, and how many of them hold.
-    pub(crate) fn score(&self) -> (usize, usize) {
-        let counted = self.counted();
-        let counting = self.claims().filter(|(_, claim)| counted.counts(claim));
+    pub(super) fn score(&self) -> (usize, usize) {
+        let counting = self.claims().filter(|(_, claim)| self.text.counts(claim));
         let scenarios = counting.map(|(band, _)| band.verdict());
         let all: Vec<Verdict> = scenarios.chain(self.of_benchmarks()).collect();
         (all.iter().filter(|one| **one == Verdict::Holds).count(), all.len())
     }
 
     /// How the claims that count are supported.
-    pub(crate) fn support(&self) -> Support {
-        let counted = self.counted();
+    pub(super) fn support(&self) -> Support {
         let mut support = Support::default();
-        for (band, _) in self.claims().filter(|(_, claim)| counted.counts(claim)) {
+        for (band, _) in self.claims().filter(|(_, claim)| self.text.counts(claim)) {
             support.claims += 1;
             support.controlled += usize::from(band.rejects_control() == Some(true));
             support.within_scatter += usize::from(band.is_within_scatter());
         }
         for claim in self.text.benchmark.iter().filter(|claim| !claim.ours) {
-            let control = claim.control.as_ref().and_then(|own| self.benchmarks.value(own));
             support.claims += 1;
-            support.controlled += usize::from(control.is_some_and(|value| !claim.accepts(value)));
+            support.controlled += usize::from(self.rejects_control(claim) == Some(true));
         }
         support
     }
 
     /// Whether the full form of each of its experiments is stored.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.found.iter().all(|found| found.full && found.freshness.is_some())
     }
 
+    /// Whether any of its values are of a quick form.
+    pub(super) fn is_quick(&self) -> bool {
+        self.found.iter().any(|found| !found.full && found.freshness.is_some())
+    }
+
     /// Of the oldest values; `None` without any.
-    pub(crate) fn freshness(&self) -> Option<Freshness> {
+    pub(super) fn freshness(&self) -> Option<Freshness> {
         self.found.iter().filter_map(|found| found.freshness).max()
     }
 
     /// One of the page's numbers as it was measured.
-    pub(crate) fn ours(&self, number: &Number) -> Option<String> {
+    pub(super) fn ours(&self, number: &Number) -> Option<String> {
         if let Some(text) = &number.measured {
             return Some(text.clone());
         }
@@ -269,11 +204,12 @@ impl Page {
         if let Some(choice) = &number.sources {
             return self.sources.told(choice);
         }
-        told(&choose(self.found_for(number)?, &number.choice))
+        told(&choose(self.found_for(&number.choice)?, &number.choice))
     }
 
-    fn found_for(&self, number: &Number) -> Option<&Found> {
-        match &number.choice.scenario {
+    /// The scenario that values are chosen from.
+    pub(super) fn found_for(&self, choice: &Choice) -> Option<&Found> {
+        match &choice.scenario {
             Some(id) => self.found.iter().find(|one| one.experiment.id == id).map(Rc::as_ref),
             None => self.found.first().map(Rc::as_ref),
         }
@@ -287,16 +223,16 @@ impl Page {
         if all || is_stored || !number.bench.is_empty() {
             return self.ours(number);
         }
-        told_briefly(&choose(self.found_for(number)?, &number.choice))
+        told_briefly(&choose(self.found_for(&number.choice)?, &number.choice))
     }
 
     /// A text with its values filled in.
-    pub(crate) fn filled(&self, text: &str) -> String {
+    pub(super) fn filled(&self, text: &str) -> String {
         prose::filled(text, &|key, all| self.value_of(key, all)).0
     }
 
     /// Keys of the prose that nothing has, and numbers in it that no stored value rounds to.
-    pub(crate) fn strange_prose(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) fn strange_prose(&self) -> (Vec<String>, Vec<String>) {
         let PageText { why, finding, typed, figure, .. } = &self.text;
         let captions = figure.iter().map(|figure| figure.caption.as_str());
         let written: Vec<&str> =
@@ -331,25 +267,17 @@ impl Page {
     }
 
     /// Bars that are missing in figures, and the figure's title.
-    pub(crate) fn absent_bars(&self) -> Vec<(String, &str)> {
-        let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
-        let of = |figure| figure::absent_bars(figure, &found, self.others());
-        let all = self.text.figure.iter();
-        all.flat_map(|one| of(one).into_iter().map(|bar| (bar, one.title.as_str()))).collect()
-    }
-
-    /// Values that no scenario measures.
-    fn others(&self) -> Others<'_> {
-        Others { benchmarks: &self.benchmarks, sources: &self.sources }
+    pub(super) fn absent_bars(&self) -> Vec<(String, &str)> {
+        let of = |one| absent_bars(one, self).into_iter().map(|bar| (bar, one.title.as_str()));
+        self.text.figure.iter().flat_map(of).collect()
     }
 
     /// Its figures; nothing for one without values.
-    pub(crate) fn drawn(&self) -> Vec<Option<Drawn>> {
-        let found: Vec<&Found> = self.found.iter().map(Rc::as_ref).collect();
-        self.text.figure.iter().map(|figure| draw(figure, &found, self.others())).collect()
+    pub(super) fn drawn(&self) -> Vec<Option<Drawn>> {
+        self.text.figure.iter().map(|figure| draw(figure, self)).collect()
     }
 
-    fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
+    pub(super) fn markdown(&self, drawn: &[Option<(String, Drawn)>]) -> String {
         let PageText { id, title, source, claim, finding, .. } = &self.text;
         let mut page = format!(
             "# {id}: {title}\n\n<!-- Made by `transom papers pages` from papers/pages/{}.toml and papers/results. -->\n\n\
@@ -435,7 +363,7 @@ impl Page {
         for found in &self.found {
             let form = if found.full { "full" } else { "quick" };
             let id = found.experiment.id;
-            let (claims, points) = (raw::claims(found, &self.counted()), raw::points(found));
+            let (claims, points) = (raw::claims(found, &self.text), raw::points(found));
             if claims.is_empty() && points.is_empty() {
                 continue;
             }
@@ -473,8 +401,7 @@ impl Page {
             let ours = measured.or(counted).unwrap_or_default();
             let control = match (&claim.control, &claim.no_control) {
                 (Some(control), _) => {
-                    let value = self.benchmarks.value(control);
-                    let said = raw::said_of_control(value.map(|value| !claim.accepts(value)));
+                    let said = raw::said_of_control(self.rejects_control(claim));
                     let value = self.benchmarks.told(control).unwrap_or_default();
                     format!("{said}, {value} ({})", control.case)
                 }
@@ -510,23 +437,17 @@ impl Page {
             self.found.iter().flat_map(|found| &found.versions).map(String::as_str).collect();
         versions.dedup();
         if !versions.is_empty() {
-            let versions: Vec<_> = versions.into_iter().map(commits::named).collect();
-            let _ = write!(text, "\nThe values are of Transom {}.", versions.join(", "));
-            let _ = match self.freshness() {
-                Some(Freshness::Stale) => match &self.text.stale {
-                    Some(reason) => {
-                        write!(text, " The scenario has been changed since. {}", reason.trim())
-                    }
-                    None => {
-                        write!(text, " **The scenario has been changed since: run it again.**")
-                    }
-                },
-                Some(Freshness::Unknown) => {
-                    write!(text, " They were stored without a fingerprint of the scenario.")
+            let versions = listed(versions.into_iter().map(commits::named), "");
+            let _ = write!(text, "\nThe values are of Transom {versions}.");
+            text += match self.freshness() {
+                Some(Freshness::Stale) => {
+                    " **The scenario has been changed since: run it again.**\n"
                 }
-                _ => Ok(()),
+                Some(Freshness::Unknown) => {
+                    " They were stored without a fingerprint of the scenario.\n"
+                }
+                _ => "\n",
             };
-            text.push('\n');
         }
         text
     }

@@ -1,31 +1,26 @@
 //! Stored values that a page names: of a claim or a column, at some points.
 
-use transom_lab::scenario::{Claim, Setting, Unit};
+use transom_lab::scenario::{Setting, Unit};
 
-use crate::findings::{Found, Seen, mean, uncertainty};
-use crate::text::Choice;
-use crate::values::shown;
+use super::findings::{Found, FoundBand, FoundPoint, Seen, mean, means_of_seeds, uncertainty};
+use super::text::{Choice, is_meant};
+use super::values::shown;
 
 /// The values at a point.
 #[derive(Debug)]
-pub(crate) struct Chosen<'a> {
-    pub(crate) settings: &'a [Setting],
-    pub(crate) unit: Unit,
-    pub(crate) seen: &'a Seen,
+pub(super) struct Chosen<'a> {
+    pub(super) settings: &'a [Setting],
+    pub(super) unit: Unit,
+    pub(super) seen: &'a Seen,
     /// How many different runs there are.
-    pub(crate) runs: usize,
-}
-
-/// Whether a claim is meant by a name, or by a part of what it says.
-pub(crate) fn is_meant(claim: &Claim, text: &str) -> bool {
-    claim.name.as_deref() == Some(text) || claim.says.contains(text)
+    pub(super) runs: usize,
 }
 
 /// The chosen values, point by point. Of several bands at a point that are meant, the first counts.
-pub(crate) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
+pub(super) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
     let points = found.points.iter().filter(|point| choice.is_at(&point.settings));
-    let one = |point: &'a crate::findings::FoundPoint| {
-        let is = |band: &&crate::findings::FoundBand| match (&choice.claim, &choice.column) {
+    let one = |point: &'a FoundPoint| {
+        let is = |band: &&FoundBand| match (&choice.claim, &choice.column) {
             (Some(text), _) => band.claim().is_some_and(|claim| is_meant(claim, text)),
             (None, Some(column)) => band.band.column.as_ref() == Some(column),
             (None, None) => false,
@@ -38,7 +33,7 @@ pub(crate) fn choose<'a>(found: &'a Found, choice: &Choice) -> Vec<Chosen<'a>> {
 }
 
 /// The mean at one point, or the means from the least to the greatest, for prose: "165.8 Mbit/s", "0.82 to 0.9".
-pub(crate) fn told_briefly(chosen: &[Chosen<'_>]) -> Option<String> {
+pub(super) fn told_briefly(chosen: &[Chosen<'_>]) -> Option<String> {
     let unit = chosen.first()?.unit;
     let means: Vec<f64> = chosen.iter().filter_map(|one| mean(one.seen)).collect();
     let low = shown(unit, means.iter().copied().fold(f64::MAX, f64::min));
@@ -51,7 +46,7 @@ pub(crate) fn told_briefly(chosen: &[Chosen<'_>]) -> Option<String> {
 }
 
 /// Mean, range and number of runs of the values at one or several points: "165.8 Mbit/s (1 run)".
-pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
+pub(super) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
     let unit = chosen.first()?.unit;
     let means: Vec<f64> = chosen.iter().filter_map(|one| mean(one.seen)).collect();
     if means.is_empty() {
@@ -72,8 +67,7 @@ pub(crate) fn told(chosen: &[Chosen<'_>]) -> Option<String> {
     };
     Some(match chosen {
         [one] if most > 1 => {
-            let each: Vec<f64> =
-                one.seen.iter().filter_map(|values| mean(std::slice::from_ref(values))).collect();
+            let each: Vec<f64> = means_of_seeds(one.seen).collect();
             let (mean, range) = (shown(unit, *means.first()?), range(&each));
             if mean == range {
                 format!("{mean} ({count})")

@@ -4,11 +4,11 @@ use transom_lab::scenario::{Size, Time};
 use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot_sized};
 use transom_sim::units::Rate;
 
-use crate::bench::{BenchChoice, Benchmarks};
-use crate::chosen::{Chosen, choose};
-use crate::findings::{Found, mean};
-use crate::sources::Sources;
-use crate::text::{BenchCurve, CurveText, Figure, is_path};
+use super::bench::{BenchChoice, Benchmarks};
+use super::chosen::{Chosen, choose};
+use super::findings::{mean, means_of_seeds};
+use super::page::Page;
+use super::text::{BenchCurve, CurveText, Figure, is_path};
 
 /// Width and height in pixels: half of a page of text.
 const SIZE: (f64, f64) = (640.0, 320.0);
@@ -22,17 +22,10 @@ const PAPER: [(Shape, Hue); 4] = [
 
 /// A drawn figure.
 #[derive(Debug)]
-pub(crate) struct Drawn {
-    pub(crate) svg: String,
+pub(super) struct Drawn {
+    pub(super) svg: String,
     /// What it shows, in words.
-    pub(crate) alternative: String,
-}
-
-/// Values that no scenario measures.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Others<'a> {
-    pub(crate) benchmarks: &'a Benchmarks,
-    pub(crate) sources: &'a Sources,
+    pub(super) alternative: String,
 }
 
 /// The values of a curve, before they have a place.
@@ -42,13 +35,13 @@ struct Values {
 }
 
 /// Draws a figure; `None` if nothing of it has been measured, or one of its curves has not.
-pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Option<Drawn> {
+pub(super) fn draw(figure: &Figure, page: &Page) -> Option<Drawn> {
     let is_time = figure.curve.iter().any(|curve| curve.course.is_some());
     let factor = factor(&figure.unit);
     let mut chart = Chart::new(&figure.title, &figure.y_label, &figure.unit);
     let mut hues = Hue::ALL.into_iter().filter(|hue| *hue != Hue::Red).cycle();
     for curve in &figure.curve {
-        let values = values(figure, curve, found, others, factor)?;
+        let values = values(figure, curve, page, factor)?;
         let style = match curve.style.as_deref() {
             Some("dots") => Style::Dots,
             Some("bars") => Style::Bars,
@@ -70,8 +63,7 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Opt
         }
     }
     // A quick form is scaled down, and the paper's points are not.
-    let is_quick = |found: &&Found| !found.full && found.freshness.is_some();
-    let papers: &[_] = if found.iter().any(is_quick) { &[] } else { &figure.paper };
+    let papers: &[_] = if page.is_quick() { &[] } else { &figure.paper };
     for (paper, (shape, hue)) in papers.iter().zip(PAPER.into_iter().cycle()) {
         chart = chart.markers(&paper.name, shape, hue, paper.points.clone());
     }
@@ -92,11 +84,11 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Opt
 }
 
 /// Names on the horizontal axis above which a curve of bars has none.
-pub(crate) fn absent_bars(figure: &Figure, found: &[&Found], others: Others<'_>) -> Vec<String> {
+pub(super) fn absent_bars(figure: &Figure, page: &Page) -> Vec<String> {
     let mut absent = Vec::new();
     let bars = figure.curve.iter().filter(|curve| curve.style.as_deref() == Some("bars"));
     for curve in bars.filter(|curve| !curve.some) {
-        let Some(values) = values(figure, curve, found, others, 1.0) else { continue };
+        let Some(values) = values(figure, curve, page, 1.0) else { continue };
         for (place, (_, name)) in figure.names.iter().enumerate() {
             if !values.points.iter().any(|(x, _)| *x == place as f64) {
                 absent.push(format!("\"{}\" of \"{name}\"", curve.name));
@@ -106,28 +98,19 @@ pub(crate) fn absent_bars(figure: &Figure, found: &[&Found], others: Others<'_>)
     absent
 }
 
-fn values(
-    figure: &Figure,
-    curve: &CurveText,
-    found: &[&Found],
-    others: Others<'_>,
-    factor: f64,
-) -> Option<Values> {
+fn values(figure: &Figure, curve: &CurveText, page: &Page, factor: f64) -> Option<Values> {
     if !curve.points.is_empty() {
         return Some(Values { points: curve.points.clone(), spread: Vec::new() });
     }
     if let Some(curve) = &curve.bench {
-        return Some(Values { points: measured(curve, others.benchmarks)?, spread: Vec::new() });
+        return Some(Values { points: measured(curve, &page.benchmarks)?, spread: Vec::new() });
     }
     if !curve.sources.is_empty() {
-        let point = |(x, name): &(f64, String)| Some((*x, others.sources.value(name, false)?));
+        let point = |(x, name): &(f64, String)| Some((*x, page.sources.value(name, false)?));
         let points = curve.sources.iter().map(point).collect::<Option<Points>>()?;
         return Some(Values { points, spread: Vec::new() });
     }
-    let own = match &curve.choice.scenario {
-        Some(id) => found.iter().find(|one| one.experiment.id == id)?,
-        None => found.first()?,
-    };
+    let own = page.found_for(&curve.choice)?;
     if let Some(quantity) = &curve.course {
         let mut points = own.points.iter().filter(|point| curve.choice.is_at(&point.settings));
         let courses = &points.find(|point| !point.courses.is_empty())?.courses;
@@ -164,8 +147,8 @@ fn measured(curve: &BenchCurve, benchmarks: &Benchmarks) -> Option<Points> {
 
 /// The least and the greatest mean of a seed.
 fn reach(chosen: &Chosen<'_>) -> (f64, f64) {
-    let each = chosen.seen.iter().filter_map(|values| mean(std::slice::from_ref(values)));
-    each.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+    means_of_seeds(chosen.seen)
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
 }
 
 /// Where a point of the sweep is on the horizontal axis.

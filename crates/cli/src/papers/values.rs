@@ -3,7 +3,7 @@
 use transom_lab::scenario::Unit;
 
 /// A value in bits per second, nanoseconds, bytes, or without a unit, as people write it.
-pub fn shown(unit: Unit, value: f64) -> String {
+pub(super) fn shown(unit: Unit, value: f64) -> String {
     let steps: &[(f64, &str)] = match unit {
         Unit::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
         Unit::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -18,7 +18,7 @@ pub fn shown(unit: Unit, value: f64) -> String {
 }
 
 /// A number with four digits that count, at least as far as its point.
-pub(crate) fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let is_small = value.is_finite() && value != 0.0 && value.abs().log10().floor() < -4.0;
     if is_small { format!("{value:.2e}") } else { transom_report::short(value) }
 }

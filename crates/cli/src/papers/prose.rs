@@ -56,7 +56,7 @@ fn numbers(text: &str) -> Vec<Written<'_>> {
 }
 
 /// The numbers of `prose` that no number of `shown` rounds to, and that `typed` does not list.
-pub(crate) fn strange(prose: &str, shown: &str, typed: &[String]) -> Vec<String> {
+pub(super) fn strange(prose: &str, shown: &str, typed: &[String]) -> Vec<String> {
     let known: Vec<f64> = numbers(shown).into_iter().map(|number| number.value).collect();
     let is_known = |one: &Written<'_>| {
         let near = |value: f64| (value - one.value).abs() <= one.half * 1.02;
@@ -74,7 +74,7 @@ pub(crate) fn strange(prose: &str, shown: &str, typed: &[String]) -> Vec<String>
 }
 
 /// The text with its places filled in, and the keys that nothing has.
-pub(crate) fn filled(
+pub(super) fn filled(
     text: &str,
     value: &dyn Fn(&str, bool) -> Option<String>,
 ) -> (String, Vec<String>) {

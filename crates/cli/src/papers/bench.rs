@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use anyhow::bail;
 use serde::Deserialize;
 
-use crate::Error;
-use crate::raw::escaped;
-use crate::summary::stored;
-use crate::values::number;
+use super::raw::escaped;
+use super::summary::{another_summary, stored};
+use super::values::number;
 
 /// The form of the files.
 const FORMAT: u32 = 1;
@@ -19,7 +19,7 @@ const FORMAT: u32 = 1;
 /// The benchmarks of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Benchmarks {
+pub(super) struct Benchmarks {
     format: u32,
     groups: Vec<Group>,
 }
@@ -62,26 +62,26 @@ struct Ratio {
 /// A value of a benchmark.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct BenchChoice {
-    pub(crate) group: String,
+pub(super) struct BenchChoice {
+    pub(super) group: String,
     /// Which CPUs, if the group was measured with several choices; the first by default.
-    pub(crate) cpu: Option<String>,
+    pub(super) cpu: Option<String>,
     /// Empty in a curve, whose points name theirs.
     #[serde(default)]
-    pub(crate) case: String,
+    pub(super) case: String,
     /// Which value it is.
     #[serde(default, rename = "as")]
-    pub(crate) which: Which,
+    pub(super) which: Which,
     /// The other case of a ratio; its first one by default.
-    pub(crate) against: Option<String>,
+    pub(super) against: Option<String>,
     /// How many packets, or bits, a second has, for a share of the processor's time.
-    pub(crate) per_second: Option<f64>,
+    pub(super) per_second: Option<f64>,
 }
 
 /// Which value of a case is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Which {
+pub(super) enum Which {
     /// The median, in the group's unit.
     #[default]
     Median,
@@ -95,13 +95,10 @@ pub(crate) enum Which {
 
 impl Benchmarks {
     /// Reads those of a paper; nothing if there are none.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is something else.
-    pub(crate) fn read(directory: &Path, paper: &str) -> Result<Benchmarks, Error> {
+    pub(super) fn read(directory: &Path, paper: &str) -> anyhow::Result<Benchmarks> {
         let path = directory.join(format!("{paper}-benchmarks.json"));
         match stored::<Benchmarks>(&path)? {
-            Some(own) if own.format != FORMAT => Err(Error::AnotherSummary(path)),
+            Some(own) if own.format != FORMAT => bail!(another_summary(&path)),
             own => Ok(own.unwrap_or_default()),
         }
     }
@@ -114,7 +111,7 @@ impl Benchmarks {
     }
 
     /// The value; `None` if it was not measured.
-    pub(crate) fn value(&self, choice: &BenchChoice) -> Option<f64> {
+    pub(super) fn value(&self, choice: &BenchChoice) -> Option<f64> {
         let group = self.group(choice)?;
         let case = group.cases.iter().find(|case| case.name == choice.case)?;
         // Seconds of the processor for one packet or bit.
@@ -140,7 +137,7 @@ impl Benchmarks {
     }
 
     /// The value as a text with its unit; `None` if it was not measured.
-    pub(crate) fn told(&self, choice: &BenchChoice) -> Option<String> {
+    pub(super) fn told(&self, choice: &BenchChoice) -> Option<String> {
         let value = self.value(choice)?;
         Some(match choice.which {
             Which::Median => format!("{} {}", number(value), self.group(choice)?.unit),
@@ -150,7 +147,7 @@ impl Benchmarks {
     }
 
     /// The tables of some groups, folded, with the machine and the date; nothing if none of them was measured.
-    pub(crate) fn tables(&self, names: &[&str]) -> String {
+    pub(super) fn tables(&self, names: &[&str]) -> String {
         let mut text = String::new();
         for group in self.groups.iter().filter(|group| names.contains(&group.group.as_str())) {
             let Group { group, cpu, unit, commit, date, machine, cases } = group;

@@ -7,20 +7,20 @@
 //! changed since are found by it ([`Freshness`]). Files of format 1 have no fingerprints.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use transom_device::own_file;
 use transom_lab::results::{Found, Manifest, Store, StoredRun};
 use transom_lab::run::{Judgement, Observations, compare, course, judge};
 use transom_lab::scenario::{Band, Comparison, Control, Quantity, RunId, Setting, Variant};
 use transom_report::decimate;
 
-use crate::recent::Recent;
-use crate::text::Wanted;
-use crate::{Error, Experiment, form, text};
+use super::catalogue::{Experiment, form};
+use super::recent::Recent;
+use super::text::{self, Wanted};
+use crate::output;
 
 /// The form of the files that are written.
 const FORMAT: u32 = 2;
@@ -32,47 +32,47 @@ const MOST_POINTS: usize = 150;
 /// The measurements of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Summary {
+pub(super) struct Summary {
     format: u32,
     /// The experiment.
-    pub(crate) id: String,
+    pub(super) id: String,
     /// Whether it was run with the paper's lengths and rates.
-    pub(crate) full: bool,
+    pub(super) full: bool,
     /// The programs that made the runs.
-    pub(crate) versions: Vec<String>,
+    pub(super) versions: Vec<String>,
     /// The runs, by point and seed.
-    pub(crate) runs: Vec<RunValues>,
+    pub(super) runs: Vec<RunValues>,
 }
 
 /// The measurements of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct RunValues {
+pub(super) struct RunValues {
     /// The settings of the sweep.
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) seed: u64,
+    pub(super) settings: Vec<Setting>,
+    pub(super) seed: u64,
     /// The identity of the scenario and the seed, without the program's version; of an early file it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<RunId>,
-    pub(crate) values: Vec<Measured>,
+    pub(super) values: Vec<Measured>,
     /// Curves over time, for figures; of the first seed alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) courses: Vec<Course>,
+    pub(super) courses: Vec<Course>,
 }
 
 /// Curves of a quantity over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Course {
-    pub(crate) quantity: Quantity,
+pub(super) struct Course {
+    pub(super) quantity: Quantity,
     /// One for each flow, or one.
-    pub(crate) curves: Vec<Curve>,
+    pub(super) curves: Vec<Curve>,
 }
 
 /// Points as (seconds, value), stored as a text: "0 10, 0.5 20".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Curve(pub(crate) Vec<(f64, f64)>);
+pub(super) struct Curve(pub(crate) Vec<(f64, f64)>);
 
 impl From<Curve> for String {
     fn from(curve: Curve) -> String {
@@ -97,7 +97,7 @@ impl TryFrom<String> for Curve {
 
 /// Whether stored values are those of the scenario as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Freshness {
+pub(super) enum Freshness {
     /// The fingerprint is the scenario's.
     Current,
     /// There is no fingerprint.
@@ -108,7 +108,7 @@ pub(crate) enum Freshness {
 
 impl RunValues {
     /// Whether its values are those of this point of the scenario.
-    pub(crate) fn freshness(&self, point: &Variant, emulated: bool) -> Freshness {
+    pub(super) fn freshness(&self, point: &Variant, emulated: bool) -> Freshness {
         match self.fingerprint {
             None => Freshness::Unknown,
             Some(own) if own == identity(point, self.seed, "", emulated) => Freshness::Current,
@@ -120,57 +120,56 @@ impl RunValues {
 /// A quantity and its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Measured {
-    pub(crate) quantity: Quantity,
+pub(super) struct Measured {
+    pub(super) quantity: Quantity,
     /// The divisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) relative_to: Option<Quantity>,
+    pub(super) relative_to: Option<Quantity>,
     /// Whether that is subtracted, and no divisor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) difference: bool,
+    pub(super) difference: bool,
     /// At which point that was measured, from one, if not at the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) baseline: Option<usize>,
+    pub(super) baseline: Option<usize>,
     /// The point, from one, that was measured as the control of a claim about this run's point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) control: Option<usize>,
+    pub(super) control: Option<usize>,
     /// In bits per second, nanoseconds, bytes, or without a unit.
-    pub(crate) values: Vec<Option<f64>>,
+    pub(super) values: Vec<Option<f64>>,
 }
 
 /// The result of a comparison with stored values.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Compared {
+#[derive(Debug, Default)]
+pub(super) struct Compared {
     /// Values that are the same, bit for bit.
-    pub same: usize,
+    pub(super) same: usize,
     /// Runs of which nothing is stored: other seeds, or other points.
-    pub not_stored: usize,
+    pub(super) not_stored: usize,
     /// Values that are not the same.
-    pub different: Vec<Difference>,
+    pub(super) different: Vec<Difference>,
 }
 
 /// A value that is not as it was stored.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Difference {
+#[derive(Debug)]
+pub(super) struct Difference {
     /// The point of the sweep.
-    pub settings: Vec<Setting>,
+    pub(super) settings: Vec<Setting>,
     /// The seed.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The quantity.
-    pub quantity: Quantity,
+    pub(super) quantity: Quantity,
     /// The values of the run, in bits per second, nanoseconds, bytes, or without a unit.
-    pub found: Vec<Option<f64>>,
+    pub(super) found: Vec<Option<f64>>,
     /// The stored values.
-    pub stored: Vec<Option<f64>>,
+    pub(super) stored: Vec<Option<f64>>,
 }
 
+/// The quantity, the divisor or what is subtracted, and at which points they were measured.
+type What<'a> = (&'a Quantity, &'a Option<Quantity>, bool, Option<usize>, Option<usize>);
+
 impl Measured {
-    /// Whether it is the same quantity, of the same points.
-    fn is_the_same_as(&self, other: &Measured) -> bool {
-        self.difference == other.difference
-            && (&self.quantity, &self.relative_to, self.baseline, self.control)
-                == (&other.quantity, &other.relative_to, other.baseline, other.control)
+    fn what(&self) -> What<'_> {
+        (&self.quantity, &self.relative_to, self.difference, self.baseline, self.control)
     }
 
     /// Whether it is a quantity itself, at the run's own point: compared with nothing.
@@ -179,12 +178,12 @@ impl Measured {
     }
 
     /// Whether it is this quantity itself, at the run's own point.
-    pub(crate) fn is_plain(&self, quantity: &Quantity) -> bool {
+    pub(super) fn is_plain(&self, quantity: &Quantity) -> bool {
         self.quantity == *quantity && self.is_by_itself()
     }
 
     /// Whether it is this quantity of a group with another number of flows, at the run's own point.
-    pub(crate) fn is_of_group(&self, quantity: &Quantity) -> bool {
+    pub(super) fn is_of_group(&self, quantity: &Quantity) -> bool {
         let group = |quantity: &Quantity| {
             let name = quantity.flows.first().map(ToString::to_string).unwrap_or_default();
             name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
@@ -194,25 +193,25 @@ impl Measured {
     }
 
     /// Whether it is what a band is about.
-    pub(crate) fn is_of(
+    pub(super) fn is_of(
         &self,
         band: &Band,
         baseline: Option<usize>,
         control: Option<usize>,
     ) -> bool {
-        self.difference == band.difference
-            && (&self.quantity, &self.relative_to, self.baseline, self.control)
-                == (&band.quantity, &band.relative_to, baseline, control)
+        let wanted = (&band.quantity, &band.relative_to, band.difference, baseline, control);
+        self.what() == wanted
     }
 }
 
 impl Summary {
     /// The summary of the finished runs in a results directory that belong to the present form of this experiment, made by any version of the
     /// program. Values are calculated from the observations.
-    ///
-    /// # Errors
-    /// If the directory or what was seen cannot be read.
-    pub fn of(experiment: &Experiment, full: bool, store: &Store) -> Result<Summary, Error> {
+    pub(super) fn of(
+        experiment: &Experiment,
+        full: bool,
+        store: &Store,
+    ) -> anyhow::Result<Summary> {
         let emulated = experiment.described()?.emulated;
         let stored: Vec<StoredRun> = store
             .list()?
@@ -304,7 +303,7 @@ impl Summary {
 
     /// Compares with stored values: how many are the same, and where they are not. Runs of the two forms are the same if their fingerprints are. Values that
     /// compare points are left out then, as the other form numbers its points in its own way.
-    pub fn compared(&self, stored: &Summary) -> Compared {
+    pub(super) fn compared(&self, stored: &Summary) -> Compared {
         let of_one_form = self.full == stored.full;
         let is_same = |own: &RunValues, other: &RunValues| match of_one_form {
             true => (&other.settings, other.seed) == (&own.settings, own.seed),
@@ -318,8 +317,7 @@ impl Summary {
                 continue;
             };
             for value in run.values.iter().filter(counts) {
-                let key = |one: &&Measured| one.is_the_same_as(value);
-                match other.values.iter().find(key) {
+                match other.values.iter().find(|one| one.what() == value.what()) {
                     None => {}
                     Some(other) if other.values == value.values => compared.same += 1,
                     Some(other) => compared.different.push(Difference {
@@ -337,7 +335,7 @@ impl Summary {
 
     /// What is wrong with a stored summary, but for its values: runs without a fingerprint or of an earlier scenario, and courses without curves. `points` are
     /// the scenario's.
-    pub(crate) fn defects(&self, points: &[Variant], emulated: bool) -> Vec<String> {
+    pub(super) fn defects(&self, points: &[Variant], emulated: bool) -> Vec<String> {
         let file = Self::name(&self.id, self.full);
         let mut defects = Vec::new();
         for run in &self.runs {
@@ -365,7 +363,7 @@ impl Summary {
     }
 
     /// Whether there is no run in it.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
@@ -375,43 +373,41 @@ impl Summary {
     }
 
     /// Writes it to a directory, which is made if it is not there, and gives the file.
-    ///
-    /// # Errors
-    /// If the file or the directory cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<PathBuf, Error> {
+    pub(super) fn write(&self, directory: &Path) -> anyhow::Result<PathBuf> {
         let path = directory.join(Self::name(&self.id, self.full));
-        let text = serde_json::to_string_pretty(self).map_err(io::Error::other);
-        let mut text = text.map_err(Error::io("write", &path))?;
-        text.push('\n');
+        let text = serde_json::to_string_pretty(self)? + "\n";
         fs::create_dir_all(directory)
-            .and_then(|()| own_file::write_output(&path, text.as_bytes()))
-            .map_err(Error::io("write", &path))?;
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        output::file(&path, text)?;
         Ok(path)
     }
 
     /// Reads the one of an experiment, if it is there.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is not a summary of this experiment in this form.
-    pub fn read(directory: &Path, id: &str, full: bool) -> Result<Option<Summary>, Error> {
+    pub(super) fn read(directory: &Path, id: &str, full: bool) -> anyhow::Result<Option<Summary>> {
         let path = directory.join(Self::name(id, full));
         let Some(summary) = stored::<Summary>(&path)? else { return Ok(None) };
         let readable = READABLE.contains(&summary.format);
         if !readable || (summary.id.as_str(), summary.full) != (id, full) {
-            return Err(Error::AnotherSummary(path));
+            bail!(another_summary(&path));
         }
         Ok(Some(summary))
     }
 }
 
+/// Why a file of results of another kind or form is not read.
+pub(super) fn another_summary(path: &Path) -> String {
+    let path = path.display();
+    format!("{path} belongs to another experiment or to another version of Transom; make it again")
+}
+
 /// What a file of results has, if it is there.
-pub(crate) fn stored<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+pub(super) fn stored<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
     if !path.exists() {
         return Ok(None);
     }
-    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
-    let read = serde_json::from_str(&text);
-    read.map(Some).map_err(|error| Error::NoSummary { path: path.to_owned(), error })
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    serde_json::from_str(&text).map(Some).with_context(|| format!("{name} is not a summary"))
 }
 
 /// Which run of a point this version of the program makes.

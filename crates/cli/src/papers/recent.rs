@@ -9,15 +9,15 @@ const MOST: usize = 16;
 
 /// Contents by directory, the last first: reading them again takes longer than all else that is done with them.
 #[derive(Debug)]
-pub(crate) struct Recent<T>(VecDeque<(PathBuf, Rc<T>)>);
+pub(super) struct Recent<T>(VecDeque<(PathBuf, Rc<T>)>);
 
 impl<T> Recent<T> {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Recent(VecDeque::new())
     }
 
     /// What a directory contains, read by `read` if it was not among the last.
-    pub(crate) fn of<E>(
+    pub(super) fn of<E>(
         &mut self,
         directory: &Path,
         read: impl FnOnce() -> Result<T, E>,

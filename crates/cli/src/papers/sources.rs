@@ -7,13 +7,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::Error;
-use crate::summary::stored;
+use super::summary::stored;
 
 /// What was counted, by name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Sources(BTreeMap<String, Count>);
+pub(super) struct Sources(BTreeMap<String, Count>);
 
 /// A count of a part of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -26,33 +25,33 @@ struct Count {
 /// Parts of the sources that a page names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct SourceChoice {
+pub(super) struct SourceChoice {
     /// Their names.
-    pub(crate) of: Vec<String>,
+    pub(super) of: Vec<String>,
     /// Whether lines are shown instead of statements.
     #[serde(default)]
-    pub(crate) lines: bool,
+    pub(super) lines: bool,
 }
 
 impl Sources {
     /// The file of a directory; nothing if there is none.
-    pub(crate) fn read(directory: &Path) -> Result<Sources, Error> {
+    pub(super) fn read(directory: &Path) -> anyhow::Result<Sources> {
         Ok(stored(&directory.join("sources.json"))?.unwrap_or_default())
     }
 
     /// One count.
-    pub(crate) fn value(&self, name: &str, lines: bool) -> Option<f64> {
+    pub(super) fn value(&self, name: &str, lines: bool) -> Option<f64> {
         let count = self.0.get(name)?;
         Some(if lines { count.lines } else { count.statements }.into())
     }
 
     /// All of them together.
-    pub(crate) fn sum(&self, choice: &SourceChoice) -> Option<f64> {
+    pub(super) fn sum(&self, choice: &SourceChoice) -> Option<f64> {
         choice.of.iter().map(|name| self.value(name, choice.lines)).sum()
     }
 
     /// All of them in words: "79, 41".
-    pub(crate) fn told(&self, choice: &SourceChoice) -> Option<String> {
+    pub(super) fn told(&self, choice: &SourceChoice) -> Option<String> {
         let each = choice.of.iter().map(|name| self.value(name, choice.lines));
         let each: Option<Vec<String>> = each.map(|value| Some(value?.to_string())).collect();
         each.map(|all| all.join(", "))

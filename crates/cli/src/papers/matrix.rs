@@ -13,7 +13,7 @@ struct Cell {
 }
 
 /// The matrix and the reasons, in Markdown.
-pub(crate) fn matrix() -> String {
+pub(super) fn matrix() -> String {
     let mut reasons: Vec<String> = Vec::new();
     let mut examples: BTreeMap<usize, (String, usize)> = BTreeMap::new();
     let mut cells: Vec<Vec<Cell>> = Vec::new();
