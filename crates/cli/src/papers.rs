@@ -1,12 +1,12 @@
 //! `transom papers`: the experiments of the papers that Transom is built from.
 //!
-//! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with the paper's claims beside the bands that
+//! Theory of operation. Every experiment is a scenario in the program itself ([`catalogue`]), with the paper's claims beside the bands that
 //! reproduce them. It is run as any other scenario ([`crate::lab`]). After a run, the values for the claims are stored in a small file, a
 //! [`Summary`](summary::Summary). A page for each figure of a paper ([`pages`]), and the table of all of them ([`results`]), are made from scenarios,
 //! summaries and the texts in `papers/pages` only. [`other_experiments`] lists those that no scenario can show.
 
 mod bench;
-mod catalogue;
+pub(crate) mod catalogue;
 mod chosen;
 mod commits;
 mod describe;
@@ -32,8 +32,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
-
-pub(crate) use catalogue::EXPERIMENTS;
 
 /// Run the experiments of the papers, and compare the results
 ///

@@ -88,17 +88,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socket, SocketAddr)> {
     let (event, events) = mpsc::channel();
     let accepted = event.clone();
-    let work = move || {
-        let outcome = loop {
-            match socket::accept(&listener) {
-                Ok(None) => {}
-                Ok(Some(connection)) => break Ok(connection),
-                Err(error) => break Err(error),
-            }
-        };
-        let _ = accepted.send(Event::Accepted(outcome));
-    };
-    thread::spawn("accept", work)?;
+    thread::spawn("accept", move || {
+        // If nobody listens any more, the program has ended.
+        let _ = accepted.send(Event::Accepted(socket::accept(&listener)));
+    })?;
     if let Some(mut program) = program {
         thread::spawn("program", move || event.send(Event::Ended(program.wait())))?;
     }

@@ -181,8 +181,7 @@ fn url(at: SocketAddr) -> String {
 fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
     loop {
         let (socket, peer) = match accept(listener) {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => continue,
+            Ok(accepted) => accepted,
             Err(error) => return error,
         };
         let place = loop {

@@ -112,31 +112,33 @@ pub(crate) fn connect(
     }
 }
 
-/// The next connection. `None` if there is none now, but may be soon: it was aborted, or the system has run out of descriptors or memory. In
-/// that case this has waited a while.
-pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, SocketAddr)>> {
-    let error = match listener.accept() {
-        Ok(accepted) => return Ok(Some(accepted)),
-        Err(error) => error,
-    };
-    match after_accept(&error) {
-        AfterAccept::Next => {}
-        AfterAccept::Wait(pause) => {
-            // Once in a while: it may go on for long.
-            static LAST_REPORT: Mutex<Option<Instant>> = Mutex::new(None);
-            let mut reported = lock(&LAST_REPORT);
-            if reported.is_none_or(|reported| reported.elapsed() > REPEAT_AFTER) {
-                *reported = Some(Instant::now());
-                output::note(format_args!("transom: cannot accept more connections now: {error}"));
+/// Waits for the next connection. One that was aborted is passed over. Where the system has run out of descriptors or memory, this tries again after a while.
+pub(crate) fn accept(listener: &Listener) -> anyhow::Result<(Socket, SocketAddr)> {
+    loop {
+        let error = match listener.accept() {
+            Ok(accepted) => return Ok(accepted),
+            Err(error) => error,
+        };
+        match after_accept(&error) {
+            AfterAccept::Next => {}
+            AfterAccept::Wait(pause) => {
+                // Once in a while: it may go on for long.
+                static LAST_REPORT: Mutex<Option<Instant>> = Mutex::new(None);
+                let mut reported = lock(&LAST_REPORT);
+                if reported.is_none_or(|reported| reported.elapsed() > REPEAT_AFTER) {
+                    *reported = Some(Instant::now());
+                    output::note(format_args!(
+                        "transom: cannot accept more connections now: {error}"
+                    ));
+                }
+                drop(reported);
+                std::thread::sleep(pause);
             }
-            drop(reported);
-            std::thread::sleep(pause);
-        }
-        AfterAccept::End => {
-            return Err(anyhow::Error::new(error).context("cannot accept connections"));
+            AfterAccept::End => {
+                return Err(anyhow::Error::new(error).context("cannot accept connections"));
+            }
         }
     }
-    Ok(None)
 }
 
 impl Listener {

@@ -34,7 +34,7 @@ const WAITING: usize = MOST_GUESTS;
 
 /// A server of pages on a thread of its own. It ends when this is dropped.
 pub(crate) struct Server {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Its end is how the server learns that it is to end.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -66,11 +66,6 @@ impl Server {
     /// The URL to open in a browser.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Waits until it has ended. Only a defect ends it before it is told to, and has been reported by then.

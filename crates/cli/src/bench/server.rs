@@ -45,8 +45,7 @@ fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
     loop {
         let place = places.take();
         let (socket, peer) = match accept(listener) {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => continue,
+            Ok(accepted) => accepted,
             Err(error) => return error,
         };
         let socket = cleanup.watch_socket(socket);

@@ -221,9 +221,11 @@ impl Job<'_> {
             watch.finish(hurry);
         }
 
-        let already = outcomes.iter().filter(|one| **one == Outcome::There).count();
+        let all = runs.len();
+        let count = |outcome| outcomes.iter().filter(|one| **one == outcome).count();
+        let already = count(Outcome::There);
         let shown = verdict::Shown { json, points: plan.points.len() > 1, already };
-        let all_hold = verdict::show(&store, &done, runs.len(), &shown, &summary)?;
+        let all_hold = verdict::show(&store, &done, all, &shown, &summary)?;
         let orphans = store.orphans()?.len();
         if orphans > 0 {
             let (runs, are) = if orphans == 1 { ("run", "is") } else { ("runs", "are") };
@@ -233,22 +235,20 @@ impl Job<'_> {
             ));
         }
         if let Some(status) = interruption.status() {
-            let (missing, all) = (runs.len() - done.len(), runs.len());
+            let missing = all - done.len();
             output::note(format_args!(
                 "interrupted: {missing} of {all} runs are missing; the same command again makes them"
             ));
             return Ok(ExitCode::from(status));
         }
-        let late = outcomes.iter().filter(|one| **one == Outcome::Late).count();
+        let late = count(Outcome::Late);
         if late > 0 {
-            let all = runs.len();
             output::note(format_args!(
                 "{late} of {all} runs are missing: the emulator fell behind"
             ));
         }
-        let incomplete = outcomes.iter().filter(|one| **one == Outcome::Incomplete).count();
+        let incomplete = count(Outcome::Incomplete);
         if incomplete > 0 {
-            let all = runs.len();
             output::note(format_args!(
                 "{incomplete} of {all} runs lack a capture or a log, and have all else; the same command again makes them anew"
             ));

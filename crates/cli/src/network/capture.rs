@@ -17,7 +17,7 @@ const BUFFER: usize = 1 << 20;
 /// A capture file that is being written.
 #[derive(Clone)]
 pub(crate) struct CaptureFile {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     writer: SharedWriter,
     status: TapStatus,
 }
@@ -40,11 +40,6 @@ impl CaptureFile {
     /// Says where to ask how the capture is doing.
     pub(crate) fn with_status(self, status: TapStatus) -> Self {
         CaptureFile { status, ..self }
-    }
-
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Writes what is still buffered and tells how many packets there are: all that anybody has received, at least.

@@ -88,13 +88,13 @@ impl Cleanup {
         let Some(capture) = &self.capture else { return };
         match capture.finish() {
             Ok(packets) => {
-                let size = std::fs::metadata(capture.path()).map_or(0, |data| data.len());
-                let name = capture.path().display();
+                let size = std::fs::metadata(&capture.path).map_or(0, |data| data.len());
+                let name = capture.path.display();
                 note(format_args!("{packets} packets written to {name} ({})", Bytes(size)));
             }
             Err(error) => {
                 self.failed.store(true, Ordering::Relaxed);
-                let name = capture.path().display();
+                let name = capture.path.display();
                 note(format_args!("transom: the capture {name} is incomplete: {error}"));
             }
         }

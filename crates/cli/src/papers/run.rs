@@ -101,12 +101,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (experiment, job) in &jobs {
         output::line(format_args!("{}, {}", experiment.id, form(args.full)))?;
         job.run(&interruption)?;
-        let mut summary = OnceSummed { experiment, job, full: args.full, summary: None };
-        if interruption.status().is_none() {
-            all_as_stored &= compare(&args, experiment, &mut summary, job.emulation.is_some())?;
-        }
-        if let Some(to) = &args.keep {
-            keep::write(experiment, summary.get()?, &job.directory, to)?;
+        let stored = match interruption.status() {
+            None => stored(&args, experiment, job.emulation.is_some())?,
+            Some(_) => None,
+        };
+        // Only if somebody asks: all tables of the runs are read for it.
+        if stored.is_some() || args.keep.is_some() {
+            let summary = Summary::of(experiment, args.full, &Store::open(&job.directory)?)?;
+            if let Some(stored) = stored {
+                all_as_stored &= compare(&summary, &stored)?;
+            }
+            if let Some(to) = &args.keep {
+                keep::write(experiment, &summary, &job.directory, to)?;
+            }
         }
         if let Some(status) = interruption.status() {
             return Ok(ExitCode::from(status));
@@ -115,53 +122,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if all_as_stored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The summary of an experiment's runs, made when it is first asked for: all their tables are read for it.
-struct OnceSummed<'a> {
-    experiment: &'a Experiment,
-    job: &'a Job<'a>,
-    full: bool,
-    summary: Option<Summary>,
-}
-
-impl OnceSummed<'_> {
-    fn get(&mut self) -> anyhow::Result<&Summary> {
-        let summary = match self.summary.take() {
-            Some(summary) => summary,
-            None => Summary::of(self.experiment, self.full, &Store::open(&self.job.directory)?)?,
-        };
-        Ok(self.summary.insert(summary))
-    }
-}
-
 /// How many differences are shown.
 const SHOWN: usize = 5;
 
-/// Says whether the values of the runs are those that are stored; no difference is found where nothing is stored, or in real time.
-fn compare(
+/// The stored values to compare with. Says why, if there are none.
+fn stored(
     args: &Args,
     experiment: &Experiment,
-    summary: &mut OnceSummed<'_>,
     in_real_time: bool,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Option<Summary>> {
     // Where only the other form is stored, some of its runs may be the same.
     let stored = match Summary::read(&args.stored, experiment.id, args.full)? {
         None => Summary::read(&args.stored, experiment.id, !args.full)?,
         own_form => own_form,
     };
-    let Some(stored) = stored else {
+    if stored.is_none() {
         output::line(format_args!(
             "Nothing is stored of it in {}, so there is nothing to compare with.",
             args.stored.display()
         ))?;
-        return Ok(true);
-    };
-    if in_real_time {
+    } else if in_real_time {
         output::line(
             "Runs in real time are never the same twice: `transom papers results` has the stored values.",
         )?;
-        return Ok(true);
     }
-    let Compared { same, not_stored, different } = summary.get()?.compared(&stored);
+    Ok(stored.filter(|_| !in_real_time))
+}
+
+/// Says whether the values of the runs are those that are stored. Runs of which nothing is stored are no difference.
+fn compare(summary: &Summary, stored: &Summary) -> anyhow::Result<bool> {
+    let Compared { same, not_stored, different } = summary.compared(stored);
     if different.is_empty() && same > 0 {
         let more = match not_stored {
             0 => String::new(),

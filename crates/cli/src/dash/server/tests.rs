@@ -18,7 +18,7 @@ fn start() -> Server {
 
 /// Sends a request and gives what comes back, to be read as it comes.
 fn ask(server: &Server, path: &str, host: &str) -> BufReader<TcpStream> {
-    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     BufReader::new(stream)
@@ -64,7 +64,7 @@ fn the_page_is_there_for_this_machine_alone() {
 fn events_tell_all_first_and_then_what_has_changed() {
     let server = start();
     // Its own connection to the server is one that is there, and the only one of its port.
-    let stream = TcpStream::connect(server.address()).unwrap();
+    let stream = TcpStream::connect(server.address).unwrap();
     let here = stream.local_addr().unwrap();
     let filter = format!("sport%20%3D%20:{}", here.port());
     let mut events = ask(&server, &format!("/events?filter={filter}"), "127.0.0.1");
@@ -123,7 +123,7 @@ fn slow_clients_do_not_keep_the_page_away() {
     event(&mut events);
     let slow: Vec<_> = (0..2 * MOST_GUESTS)
         .map(|_| {
-            let mut stream = TcpStream::connect(server.address()).unwrap();
+            let mut stream = TcpStream::connect(server.address).unwrap();
             // It may have been sent away already.
             let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
             stream
@@ -141,7 +141,7 @@ fn readers_who_stall_do_not_keep_the_page_away() {
     let server = start();
     let stalled: Vec<_> = (0..2 * MOST_GUESTS)
         .map(|_| {
-            let mut stream = TcpStream::connect(server.address()).unwrap();
+            let mut stream = TcpStream::connect(server.address).unwrap();
             let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
             stream
         })

@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde::Serialize;
 use transom_lab::scenario::Scenario;
 
-use crate::papers::EXPERIMENTS;
+use crate::papers::catalogue::EXPERIMENTS;
 
 /// A scenario to begin with.
 #[derive(Clone, Debug, Default, Serialize)]
