@@ -14,7 +14,7 @@ use transom_broker::client;
 use transom_device::intercept::{self, Notifier};
 use transom_device::own_file;
 use transom_device::passing;
-use transom_device::private::maker;
+use transom_device::private;
 use transom_exec::{
     Destinations, Inner, Ledger, Network as Destination, Opened, Reason, Setup, Unanswered,
     Watcher, charge_guard, guard, supervise,
@@ -185,7 +185,7 @@ pub(crate) fn run_guard() -> anyhow::Result<ExitCode> {
 
 /// Makes the network for programs' sockets in a user namespace, and sockets in it.
 pub(crate) fn run_maker() -> anyhow::Result<ExitCode> {
-    maker::serve(io::stdin())?;
+    private::serve(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
 

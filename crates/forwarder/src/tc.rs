@@ -22,7 +22,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
 use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
-use transom_device::interface::{Interfaces, hardware};
+use transom_device::interface::Interfaces;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::latest::smallest;
@@ -144,10 +144,8 @@ impl Tc {
         let device = options.device.clone();
         let mut interfaces = refusal::interfaces()?;
         let state = look_at(&mut interfaces, &device)?;
-        let link_header = match state.hardware {
-            hardware::ETHER | hardware::LOOPBACK => 14,
-            hardware::NONE | hardware::RAW_IP => 0,
-            other => return Err(Refusal::Hardware { device, hardware: other }),
+        let Some(link_header) = state.link_header_len() else {
+            return Err(Refusal::Hardware { device, hardware: state.hardware });
         };
         let (parameters, target) = match policy {
             Some(policy) => (

@@ -9,7 +9,7 @@ use transom_tcp::{ConnectionState, LimitedBy, Name, State, Untold};
 pub(crate) fn row(socket: &TcpSocket, processes: &[Process]) -> Row {
     let told = socket.info.and_then(|info| ConnectionState::of_tcp_info(info.as_bytes()));
     let mut tcp = told.unwrap_or(ConnectionState::unknown());
-    let state = State::of_linux(socket.state.0);
+    let state = State::of_linux(socket.state.into());
     tcp.state = state.unwrap_or(tcp.state);
     tcp.untold.set(Untold::STATE, state.is_none());
     tcp.congestion = Name::cut(socket.congestion.as_deref().unwrap_or_default());

@@ -34,8 +34,11 @@ impl Transfer {
 
     /// Asserts that the other end acknowledges more bytes.
     fn assert_progress(&self) {
-        let acknowledged =
-            || transom_device::tcp_info(&self.stream).unwrap().bytes_acked().unwrap();
+        // tcpi_bytes_acked of linux/tcp.h.
+        let acknowledged = || {
+            let info = transom_device::tcp_info(&self.stream).unwrap();
+            u64::from_ne_bytes(*info.as_bytes()[120..].first_chunk().unwrap())
+        };
         let before = acknowledged();
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }

@@ -78,7 +78,8 @@ pub(crate) fn use_network(socket: OwnedFd) -> Result<String, Box<dyn Error>> {
     assert_eq!(low, expected);
     // And what the client is not to do by itself, with what it got.
     let refused = network.namespace().interfaces().add_address("lo", "192.0.2.99/24".parse()?);
-    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+    let refused = std::io::Error::from(refused.unwrap_err());
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     let refused = network.diag()?.destroy_all().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(network.namespace().run(|| ()).is_err(), "it is not let in");
