@@ -13,6 +13,7 @@
 //! - `ending`: ends leases and ports; what becomes of their connections.
 //! - `quarantine`: how long nobody gets those, and when their peers are probed. `leftover` is what a stopped broker leaves of it.
 //! - `peer_probe`: resets the connections of holders that have ended.
+//! - `pins`: names in the BPF file system that keep all of it when a broker has ended.
 //! - `sweep`: removes the state of a broker that does not run any more.
 //! - `occupied`: ports where the kernel has other sockets.
 
@@ -43,6 +44,7 @@ mod maintenance;
 mod networks;
 mod occupied;
 mod peer_probe;
+mod pins;
 mod process;
 mod quarantine;
 mod rate_limit;
@@ -147,8 +149,8 @@ pub enum Ended {
 }
 
 impl Daemon {
-    /// Loads the programs, takes over what an earlier broker has left, and listens; in the calling thread's network namespace, in which
-    /// [`Daemon::run`] has to be called too.
+    /// Loads the programs, takes over what an earlier broker has left, and listens at the socket of this name; in the calling thread's network namespace, in
+    /// which [`Daemon::run`] has to be called too. `pins` is the directory of pins. It is below a BPF file system, or one is mounted at the directory above it.
     ///
     /// # Errors
     /// The missing part.

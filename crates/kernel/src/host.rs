@@ -473,7 +473,7 @@ impl Follower {
     fn walk(&mut self, purpose: u64, places: &BTreeSet<u32>) -> Result<(), KernelError> {
         self.control.walk = purpose;
         self.programs.control(&self.control)?;
-        self.places.within(places, || Ok(self.programs.walk()?))
+        self.places.within(places, || self.programs.walk())
     }
 
     /// Takes in the connections that are there.

@@ -7,16 +7,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
-use transom_bpf::{
-    Aligned, BpfError, Loaded, PinDirectory, attach_tcx, mount, open, tcx_device, update,
-};
+use transom_bpf::libbpf_rs::{self, MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use transom_bpf::{Aligned, BpfError, Loaded, attach_tcx, attempt, open, update};
 
 use super::DaemonError;
 use super::layout::{
     self, DEMUX_COUNTERS, DROP_REASONS, Entry, Flow, Hold, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER,
     PortEntry, Quarantined, Track,
 };
+use super::pins::{PinDirectory, mount, tcx_device};
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
@@ -161,14 +160,12 @@ impl Kernel {
 
     /// Writes the lease and the counters of a device, before the device can be used.
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
-        let processors = transom_bpf::libbpf_rs::num_possible_cpus()
-            .map_err(BpfError::of("cannot count the processors"))?;
+        let processors = attempt("cannot count the processors", libbpf_rs::num_possible_cpus)?;
         let zero = vec![vec![0; COUNTS * 8]; processors];
         let failed = BpfError::of("cannot write into a map");
         let key = device.to_ne_bytes();
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
-        let (key_len, value_len) = (layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
-        let flows = transom_bpf::hash_map("flows", key_len, value_len, layout::MAX_FLOWS)?;
+        let flows = new_flows()?;
         set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
         self.change_lease(device, lease)
     }
@@ -375,6 +372,19 @@ fn read_flows(flows: &MapHandle) -> Vec<(Flow, Track)> {
         Some((Flow::read(&key)?, Track::read(&value).unwrap_or_default()))
     };
     entries(flows).into_iter().filter_map(read).collect()
+}
+
+/// A map for the flows of one device, to be put into the map of all. It takes memory for the entries that it has.
+fn new_flows() -> Result<MapHandle, BpfError> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
+        ..Default::default()
+    };
+    let (kind, key, value) = (MapType::Hash, layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
+    attempt("cannot make the map flows", || {
+        MapHandle::create(kind, Some("flows"), key, value, layout::MAX_FLOWS, &options)
+    })
 }
 
 /// The maps that a broker which does not run any more has left, as far as they can be read. Those of another layout have the same keys, or are not read.
