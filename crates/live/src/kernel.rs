@@ -76,11 +76,10 @@ pub(crate) fn limited_by(state: &ConnectionState, before: Times) -> LimitedBy {
 pub(crate) fn add_extensions(rows: &mut [Row]) {
     use crate::row::Limit;
     use std::collections::HashMap;
-    use std::path::Path;
     use transom_kernel::status;
 
     // Without the directory nothing is attached; what cannot be read is not this user's.
-    let Ok(reports) = status::all(Path::new(status::DIRECTORY)) else { return };
+    let Ok(reports) = status::reports() else { return };
     let attached = reports.into_iter().flat_map(|report| report.connections);
     let mut attached: HashMap<String, _> =
         attached.map(|connection| (format!("k{:x}", connection.cookie), connection)).collect();

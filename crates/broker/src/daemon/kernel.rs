@@ -392,7 +392,7 @@ fn new_flows() -> Result<MapHandle, BpfError> {
 pub(super) struct Leftovers {
     flows: Option<MapHandle>,
     leases: Option<Map<u32, LeaseEntry>>,
-    ports: Option<MapHandle>,
+    ports: Option<Map<SocketAddr, u32>>,
     /// These are of this layout only.
     counts: Option<MapHandle>,
     pub(super) quarantine: Option<Map<Flow, Quarantined>>,
@@ -423,7 +423,7 @@ impl Leftovers {
             leases: leases
                 .filter(|map| map.value_size() as usize == layout::LEASE_LEN)
                 .map(Map::of),
-            ports: of_any_layout("ports", layout::ENDPOINT_LEN),
+            ports: of_any_layout("ports", layout::ENDPOINT_LEN).map(Map::of),
             counts: of_ours("counts_of"),
             quarantine: quarantine.map(Map::of),
             holds: of_ours("holds").map(Map::of),
@@ -451,10 +451,7 @@ impl Leftovers {
 
     /// The ports, and the devices that they belong to.
     pub(super) fn ports(&self) -> Vec<(SocketAddr, u32)> {
-        let ports = self.ports.iter().flat_map(entries);
-        let port =
-            |(key, value): (Vec<u8>, Vec<u8>)| Some((SocketAddr::read(&key)?, u32::read(&value)?));
-        ports.filter_map(port).collect()
+        self.ports.iter().flat_map(Map::all).collect()
     }
 
     /// Whether a device may have had connections that its map of flows does not have.
