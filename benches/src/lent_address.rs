@@ -9,13 +9,14 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::UnshareFlags;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use transom_broker::Policy;
-use transom_broker::client::{self, BoundSocket, Lease, Wish};
-use transom_broker::daemon::{Daemon, Options};
+use transom_broker::client::{self, BindOptions, Lease, Wish, bind};
+use transom_broker::daemon::Daemon;
 use transom_device::tun::Tun;
 use transom_device::{Device, RxPacket};
 use transom_net::{Profile, Stack};
@@ -97,7 +98,7 @@ impl LentHost {
     /// The broker's refusal.
     pub fn bare(&self, at: SocketAddr) -> anyhow::Result<BareLease> {
         let mut lease = self.lease()?;
-        let socket = self.end().run(|| BoundSocket::bind(at))??;
+        let socket = self.end().run(|| bind(at, &BindOptions::default()))??;
         lease.add_port(&socket)?;
         BareLease::new(lease, vec![socket])
     }
@@ -131,11 +132,11 @@ pub struct BareLease {
     /// What is read from, and written to.
     pub device: Tun,
     _lease: Lease,
-    _sockets: Vec<BoundSocket>,
+    _sockets: Vec<OwnedFd>,
 }
 
 impl BareLease {
-    fn new(mut lease: Lease, sockets: Vec<BoundSocket>) -> anyhow::Result<Self> {
+    fn new(mut lease: Lease, sockets: Vec<OwnedFd>) -> anyhow::Result<Self> {
         let (index, mtu) = (lease.opened().index, lease.opened().host.mtu);
         let descriptor = lease.take_descriptors().pop().context("a descriptor")?;
         let device = Tun::from_descriptor(descriptor, index, mtu)?;
@@ -189,12 +190,9 @@ pub fn broker(what: &str) -> anyhow::Result<()> {
     let pins = directory.join("bpf");
     std::fs::create_dir(&pins)?;
     mount("bpf", &pins, "bpf", MountFlags::empty(), None)?;
-    let mut policy = Policy::parse(POLICY)?;
+    let mut policy = POLICY.parse::<Policy>()?;
     policy.audit = Some(directory.join("audit.log"));
-    let mut options = Options::new(policy);
-    options.socket = directory.join("broker.sock");
-    options.pins = pins.join("transom");
-    Daemon::start(options)?.run()?;
+    Daemon::start(policy, &directory.join("broker.sock"), &pins.join("transom"))?.run()?;
     Ok(())
 }
 
@@ -206,7 +204,7 @@ pub fn hold(what: &str) -> anyhow::Result<()> {
     let (at, socket) = what.split_once(' ').context("an address and a socket")?;
     let at: SocketAddr = at.parse()?;
     let mut lease = Lease::connect(socket, &Wish::default())?;
-    let bound = BoundSocket::bind(at)?;
+    let bound = bind(at, &BindOptions::default())?;
     lease.add_port(&bound)?;
     let mut bare = BareLease::new(lease, vec![bound])?;
     println!("ready");

@@ -117,7 +117,7 @@ impl KernelEnd {
     /// # Errors
     /// The operating system's.
     pub fn received(&self) -> io::Result<u64> {
-        Ok(self.namespace.interfaces().counters("veth0")?.received)
+        Ok(self.namespace.interfaces().state("veth0")?.counters.received)
     }
 
     /// Calls `work` at this end.

@@ -6,7 +6,7 @@
 
 use crate::bytes::Script;
 use transom_broker::protocol::{
-    ErrorKind, Refused, Request, Token, read_reply, read_request, write_reply, write_request,
+    ErrorKind, Refused, Reply, Request, Token, write_reply, write_request,
 };
 use transom_broker::{Policy, Rule};
 
@@ -82,34 +82,36 @@ fn damage(script: &mut Script<'_>, message: &mut Vec<u8>) {
 fn read(bytes: &[u8]) -> u64 {
     let refused = |error: &Refused| assert!(!error.message.is_empty());
     let mut understood = 0;
-    match read_request(bytes) {
+    match Request::try_from(bytes) {
         Ok(request) => {
-            assert_eq!(read_request(&write_request(&request)).as_ref(), Ok(&request));
+            assert_eq!(Request::try_from(&write_request(&request)[..]).as_ref(), Ok(&request));
             understood += 1;
         }
         Err(error) => {
             assert!(matches!(error.kind, ErrorKind::Version | ErrorKind::Malformed));
             refused(&error);
             // The broker answers with this error, and the client has to read it.
-            assert_eq!(read_reply(&write_reply(&Err(error.clone()))), Err(error));
+            assert_eq!(Reply::try_from(&write_reply(&Err(error.clone()))[..]), Err(error));
         }
     }
-    match read_reply(bytes) {
+    match Reply::try_from(bytes) {
         Ok(reply) => {
-            assert_eq!(read_reply(&write_reply(&Ok(reply.clone()))), Ok(reply));
+            assert_eq!(Reply::try_from(&write_reply(&Ok(reply.clone()))[..]), Ok(reply));
             understood += 1;
         }
         // The message may be the broker's own, which the bytes may leave empty.
         Err(error) if error.kind == ErrorKind::Malformed => {}
-        Err(error) => assert_eq!(read_reply(&write_reply(&Err(error.clone()))), Err(error)),
+        Err(error) => {
+            assert_eq!(Reply::try_from(&write_reply(&Err(error.clone()))[..]), Err(error))
+        }
     }
     understood
 }
 
 /// Reads text as a rule of the command line and as a policy file.
 fn policy(text: &str) -> u64 {
-    let rule = Rule::parse(text).map_err(|error| error.to_string());
-    let file = Policy::parse(text).map_err(|error| error.to_string());
+    let rule = text.parse::<Rule>().map_err(|error| error.to_string());
+    let file = text.parse::<Policy>().map_err(|error| error.to_string());
     for error in [rule.as_ref().err(), file.as_ref().err()].into_iter().flatten() {
         assert!(!error.is_empty());
     }

@@ -15,7 +15,7 @@ use crate::network::{KernelEnd, OTHER, PATIENCE, ROUTED, Veth, patient, routed_t
 use std::any::Any;
 use std::net::SocketAddr;
 use std::time::Duration;
-use transom_broker::client::BoundSocket;
+use transom_broker::client::bind;
 use transom_device::Device;
 use transom_device::tun::TunOffload;
 use transom_net::{Profile, Stack};
@@ -245,7 +245,7 @@ impl Wire {
         let mut lease = host.lease()?;
         let mut held = Vec::new();
         for port in 20_000..20_000 + PORTS {
-            let socket = host.end().run(|| BoundSocket::bind((OTHER, port).into()))??;
+            let socket = host.end().run(|| bind((OTHER, port).into(), &Default::default()))??;
             lease.add_port(&socket)?;
             held.push(socket);
         }

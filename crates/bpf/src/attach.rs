@@ -1,35 +1,13 @@
-//! Programs at interfaces: by links (TCX, XDP), or as filters below `clsact`.
+//! Programs at interfaces, by links (TCX, XDP).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-use libbpf_rs::{
-    AsRawLibbpf, Link, Program, ProgramAttachType, ProgramHandle, TC_EGRESS, TC_INGRESS,
-    TcHookBuilder,
-};
+use libbpf_rs::{AsRawLibbpf, Link, Program, ProgramAttachType, ProgramHandle};
 
 use crate::BpfError;
-use crate::error::listen;
-
-/// Packets that come in through an interface, or leave through it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// They come in.
-    Ingress,
-    /// They leave.
-    Egress,
-}
-
-impl Side {
-    /// The type that a program is loaded as, to be attached by a link.
-    pub fn attach_type(self) -> ProgramAttachType {
-        match self {
-            Side::Ingress => ProgramAttachType::TcxIngress,
-            Side::Egress => ProgramAttachType::TcxEgress,
-        }
-    }
-}
+use crate::error::{attempt, listen};
 
 /// Attaches a program to an interface by a link (TCX, Linux 6.6), behind those that are there. The program's section or its attach type
 /// says on which side.
@@ -59,15 +37,14 @@ pub fn attach_tcx(program: &Program<'_>, index: u32) -> Result<Link, BpfError> {
 /// # Errors
 /// The kernel's refusal.
 pub fn update(link: &mut Link, program: &Program<'_>) -> Result<(), BpfError> {
-    listen();
-    link.update_prog(program).map_err(BpfError::of("cannot replace a program"))
+    attempt("cannot replace a program", || link.update_prog(program))
 }
 
-/// The names of the programs that links attach to one side of an interface (Linux 6.6). The kernel keeps 15 bytes of a name.
+/// The names of the programs that links attach to one side of an interface: `TcxIngress` or `TcxEgress` (Linux 6.6). The kernel keeps 15 bytes of a name.
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn attached_tcx(index: u32, side: Side) -> Result<Vec<String>, BpfError> {
+pub fn attached_tcx(index: u32, side: ProgramAttachType) -> Result<Vec<String>, BpfError> {
     // As many as the kernel lets be there (BPF_MPROG_MAX).
     let mut ids = [0u32; 64];
     let mut options = libbpf_sys::bpf_prog_query_opts {
@@ -78,9 +55,8 @@ pub fn attached_tcx(index: u32, side: Side) -> Result<Vec<String>, BpfError> {
     options.__bindgen_anon_1.count = ids.len() as u32;
     listen();
     // SAFETY: `options` says how long it is and how many numbers there is room for behind its pointer; both live through the call.
-    let outcome = unsafe {
-        libbpf_sys::bpf_prog_query_opts(number(index), side.attach_type() as u32, &mut options)
-    };
+    let outcome =
+        unsafe { libbpf_sys::bpf_prog_query_opts(number(index), side as u32, &mut options) };
     if outcome < 0 {
         let action = format!("cannot list the programs at the interface with number {index}");
         return Err(BpfError::system(action, io::Error::from_raw_os_error(-outcome)));
@@ -89,27 +65,6 @@ pub fn attached_tcx(index: u32, side: Side) -> Result<Vec<String>, BpfError> {
     let count = unsafe { options.__bindgen_anon_1.count } as usize;
     let programs = ids.iter().take(count).filter_map(|id| ProgramHandle::from_prog_id(*id).ok());
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
-}
-
-/// Attaches a program to an interface as a filter below the queueing discipline `clsact`, which is made if it is not there. The filter stays
-/// when the process ends. Returns its name, which is the program's and its number: `NAME:[NUMBER]`.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn attach_filter(program: &Program<'_>, index: u32, side: Side) -> Result<String, BpfError> {
-    let point = match side {
-        Side::Ingress => TC_INGRESS,
-        Side::Egress => TC_EGRESS,
-    };
-    let mut hook = TcHookBuilder::new(program.as_fd()).ifindex(number(index)).hook(point);
-    listen();
-    let attached = hook.create().and_then(|mut hook| hook.attach());
-    attached.map_err(BpfError::of(to_interface(index)))?;
-    let id = Program::id_from_fd(program.as_fd());
-    let id = id.map_err(BpfError::of("cannot read a program's number"))?;
-    // The kernel keeps the first 15 bytes.
-    let name: String = program.name().to_string_lossy().chars().take(15).collect();
-    Ok(format!("{name}:[{id}]"))
 }
 
 /// Attaches an XDP program to an interface by a link (Linux 5.9): in the driver, before the kernel makes a packet of a frame, if the driver can do that, else
@@ -148,10 +103,6 @@ fn number(index: u32) -> i32 {
     i32::try_from(index).unwrap_or(-1)
 }
 
-fn to_interface(index: u32) -> String {
-    format!("cannot attach to the interface with number {index}")
-}
-
 fn refused(index: u32, source: io::Error) -> BpfError {
-    BpfError::system(to_interface(index), source)
+    BpfError::system(format!("cannot attach to the interface with number {index}"), source)
 }

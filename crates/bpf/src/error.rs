@@ -36,6 +36,18 @@ pub(crate) fn listen() {
     LIBBPF_LINES.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
+/// Asks libbpf for something, and adds what it says about its refusal.
+///
+/// # Errors
+/// The refusal, with the action that failed.
+pub fn attempt<T>(
+    action: impl Into<String>,
+    call: impl FnOnce() -> libbpf_rs::Result<T>,
+) -> Result<T, BpfError> {
+    listen();
+    call().map_err(BpfError::of(action))
+}
+
 impl BpfError {
     /// Makes an error out of libbpf's and the action that failed.
     pub fn of(action: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> BpfError {

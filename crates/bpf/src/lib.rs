@@ -1,4 +1,4 @@
-//! Loads BPF objects, attaches their programs to interfaces, and pins what is to outlive the process.
+//! Loads BPF objects, and attaches their programs.
 //!
 //! It is libbpf (`libbpf-rs`) with the calls that the crate lacks: links at interfaces (TCX, XDP) and costs. All programs of Transom are loaded
 //! here: the broker's, the router's, that of AF_XDP, and the controller for the kernel's own sockets. Without the feature `libbpf` the crate is empty, so that the default build does not need
@@ -10,14 +10,10 @@ mod bytes;
 mod cost;
 mod error;
 mod object;
-mod pins;
 
-pub use attach::{Side, attach_filter, attach_tcx, attach_xdp, attached_tcx, update};
+pub use attach::{attach_tcx, attach_xdp, attached_tcx, update};
 pub use bytes::Aligned;
 pub use cost::{cost, count_cost};
-pub use error::BpfError;
+pub use error::{BpfError, attempt};
 pub use libbpf_rs;
-pub use object::{
-    Loaded, also_load, hash_map, open, set_callbacks_name, set_capacity, set_constants, walk,
-};
-pub use pins::{PinDirectory, mount, tcx_device};
+pub use object::{Loaded, open, set_callbacks_name, set_capacity, set_constants};

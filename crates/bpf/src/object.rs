@@ -1,13 +1,10 @@
 //! From bytes to programs that run.
 
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::io;
 
-use libbpf_rs::{
-    Iter, Link, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut,
-};
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};
 
-use crate::error::listen;
+use crate::error::attempt;
 use crate::{Aligned, BpfError};
 
 /// Reads a compiled object; the kernel knows nothing of it yet.
@@ -15,8 +12,7 @@ use crate::{Aligned, BpfError};
 /// # Errors
 /// When it is none, or not for this machine.
 pub fn open(bytes: &Aligned<[u8]>) -> Result<OpenObject, BpfError> {
-    listen();
-    ObjectBuilder::default().open_memory(&bytes.0).map_err(BpfError::of("cannot read the object"))
+    attempt("cannot read the object", || ObjectBuilder::default().open_memory(&bytes.0))
 }
 
 /// Writes the object's constants, all of them: its section `.rodata`.
@@ -38,16 +34,6 @@ pub fn set_capacity(object: &mut OpenObject, map: &str, entries: u32) -> Result<
     let found = object.maps_mut().find(|found| found.name() == map);
     let mut found = found.ok_or_else(|| BpfError::missing(map))?;
     found.set_max_entries(entries).map_err(BpfError::of(format!("cannot size the map {map}")))
-}
-
-/// Has a program loaded that is not loaded by itself (its section begins with a question mark).
-///
-/// # Errors
-/// When the object has no such program.
-pub fn also_load(object: &mut OpenObject, program: &str) -> Result<(), BpfError> {
-    let found = object.progs_mut().find(|found| found.name() == program);
-    found.ok_or_else(|| BpfError::missing(program))?.set_autoload(true);
-    Ok(())
 }
 
 /// Names a structure of callbacks (`struct_ops`), such as a congestion controller: its first member is the name, of `length` bytes. Names of controllers
@@ -85,8 +71,7 @@ impl Loaded {
     /// # Errors
     /// The kernel's refusal.
     pub fn load(object: OpenObject, refused: &str) -> Result<Self, BpfError> {
-        listen();
-        Ok(Loaded(object.load().map_err(BpfError::of(refused))?))
+        attempt(refused, || object.load()).map(Loaded)
     }
 
     /// A program by its name.
@@ -115,61 +100,7 @@ impl Loaded {
     pub fn attach_callbacks(&mut self, structure: &str) -> Result<Link, BpfError> {
         let found = self.0.maps_mut().find(|map| map.name() == structure);
         let mut found = found.ok_or_else(|| BpfError::missing(structure))?;
-        listen();
         let action = format!("the kernel does not take the callbacks `{structure}`");
-        found.attach_struct_ops().map_err(BpfError::of(action))
+        attempt(action, || found.attach_struct_ops())
     }
-
-    /// Attaches a program to a control group, for its processes and those of the groups below it.
-    ///
-    /// # Errors
-    /// The kernel's refusal.
-    pub fn attach_cgroup(&self, program: &str, cgroup: impl AsFd) -> Result<Link, BpfError> {
-        let found = self.program(program)?;
-        listen();
-        let attached = found.attach_cgroup(cgroup.as_fd().as_raw_fd());
-        attached.map_err(BpfError::of(format!("cannot attach `{program}` to the control group")))
-    }
-
-    /// Attaches a program that walks through objects of the kernel's (an iterator).
-    ///
-    /// # Errors
-    /// The kernel's refusal.
-    pub fn attach_walk(&self, program: &str) -> Result<Link, BpfError> {
-        let found = self.program(program)?;
-        listen();
-        found.attach().map_err(BpfError::of(format!("cannot attach `{program}`")))
-    }
-}
-
-/// Has a program go through all objects once. What it writes is dropped.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn walk(link: &Link) -> Result<(), BpfError> {
-    listen();
-    let mut iterator = Iter::new(link).map_err(BpfError::of("cannot begin a walk"))?;
-    let mut dropped = [0; 4096];
-    loop {
-        match iterator.read(&mut dropped) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(BpfError::system("a walk failed", error)),
-        }
-    }
-}
-
-/// Makes a map that takes memory for the entries that it has (`BPF_F_NO_PREALLOC`), to be put into a map of maps. Sizes are in bytes.
-///
-/// # Errors
-/// The kernel's refusal.
-pub fn hash_map(name: &str, key: u32, value: u32, entries: u32) -> Result<MapHandle, BpfError> {
-    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
-        map_flags: libbpf_rs::libbpf_sys::BPF_F_NO_PREALLOC,
-        ..Default::default()
-    };
-    MapHandle::create(MapType::Hash, Some(name), key, value, entries, &options)
-        .map_err(BpfError::of(format!("cannot make the map {name}")))
 }

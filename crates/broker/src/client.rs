@@ -1,7 +1,7 @@
 //! The client's side: a device on the host's own addresses, and ports for it.
 //!
 //! ```no_run
-//! use transom_broker::client::{BoundSocket, Lease, Wish, default_path};
+//! use transom_broker::client::{BindOptions, Lease, Wish, bind, default_path};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut lease = Lease::connect(default_path(), &Wish::default())?;
@@ -9,7 +9,8 @@
 //! let tun = lease.take_descriptors().remove(0);
 //! println!("{} with {:?}", lease.opened().device, lease.opened().host.addresses);
 //!
-//! let socket = BoundSocket::bind("0.0.0.0:8080".parse()?)?; // the kernel says whether this may be
+//! // The kernel says whether this may be.
+//! let socket = bind("0.0.0.0:8080".parse()?, &BindOptions::default())?;
 //! let port = lease.add_port(&socket)?; // from now on packets for it come to the device
 //! lease.remove_port(port.id)?; // and now to the kernel again
 //! # drop(tun);
@@ -64,7 +65,7 @@ pub enum BrokerError {
 
 impl BrokerError {
     /// The broker's reason, if it is its refusal.
-    pub fn refusal(&self) -> Option<ErrorKind> {
+    fn refusal(&self) -> Option<ErrorKind> {
         match self {
             BrokerError::Refused(refused) => Some(refused.kind),
             _ => None,
@@ -96,68 +97,31 @@ impl From<BrokerError> for io::Error {
     }
 }
 
-/// A kernel socket of TCP that holds a port: bound, never listening, never connected.
+/// Binds a kernel socket of TCP that holds a port: it never listens and is never connected. While it is open, the kernel gives the port to nobody else. Keep it
+/// for as long as the port is used; the broker keeps a copy for as long as it runs.
 ///
-/// While it is open, the kernel gives the port to nobody else. Keep it for as long as the port is used; the broker keeps a copy for as long as it runs.
-#[derive(Debug)]
-pub struct BoundSocket {
-    socket: OwnedFd,
-    local: SocketAddr,
-}
-
-impl BoundSocket {
-    /// Binds a socket. Port 0 lets the kernel choose one. An unspecified IPv6 address is for IPv4 as well, as usual on Linux; see
-    /// [`BoundSocket::bind_with`].
-    ///
-    /// # Errors
-    /// The kernel's, for example [`io::ErrorKind::AddrInUse`] and [`io::ErrorKind::PermissionDenied`].
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        Self::bind_with(address, &BindOptions::default())
+/// Port 0 lets the kernel choose one. An unspecified IPv6 address is for IPv4 as well, as usual on Linux, unless the options say otherwise.
+///
+/// # Errors
+/// The kernel's, for example [`io::ErrorKind::AddrInUse`] and [`io::ErrorKind::PermissionDenied`].
+pub fn bind(address: SocketAddr, options: &BindOptions) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(family, kind, flags, Some(ipproto::TCP))?;
+    if options.reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
     }
-
-    /// Binds a socket with options.
-    ///
-    /// # Errors
-    /// As [`BoundSocket::bind`].
-    pub fn bind_with(address: SocketAddr, options: &BindOptions) -> io::Result<Self> {
-        let family = match address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
-        let socket = rustix::net::socket_with(family, kind, flags, Some(ipproto::TCP))?;
-        if options.reuse_port {
-            sockopt::set_socket_reuseport(&socket, true)?;
-        }
-        if options.reuse_address {
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-        }
-        if let (SocketAddr::V6(_), Some(only)) = (address, options.only_v6) {
-            sockopt::set_ipv6_v6only(&socket, only)?;
-        }
-        rustix::net::bind(&socket, &address)?;
-        Self::from_socket(socket)
+    if options.reuse_address {
+        sockopt::set_socket_reuseaddr(&socket, true)?;
     }
-
-    /// Takes a socket that is bound already, for example one that a service manager has passed.
-    ///
-    /// # Errors
-    /// When the kernel does not tell what it is bound to, or it is not of IPv4 or IPv6.
-    pub fn from_socket(socket: OwnedFd) -> io::Result<Self> {
-        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-        Ok(BoundSocket { socket, local })
+    if let (SocketAddr::V6(_), Some(only)) = (address, options.only_v6) {
+        sockopt::set_ipv6_v6only(&socket, only)?;
     }
-
-    /// The address and port that it is bound to; the port is never 0.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local
-    }
-}
-
-impl AsFd for BoundSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
+    rustix::net::bind(&socket, &address)?;
+    Ok(socket)
 }
 
 /// Options of socket(7) and ipv6(7) that are set before a socket is bound.
@@ -249,12 +213,12 @@ impl Lease {
         }
     }
 
-    /// Has packets for the socket's address and port brought to the device, from when this returns.
+    /// Has packets for the address and port of a [bound](bind) socket brought to the device, from when this returns. A service manager may have bound it.
     ///
     /// # Errors
     /// The broker's refusal: [`ErrorKind::Denied`], [`ErrorKind::InUse`], [`ErrorKind::NotLocal`], [`ErrorKind::Limit`].
-    pub fn add_port(&mut self, socket: &BoundSocket) -> Result<Port, BrokerError> {
-        let copy = socket.socket.try_clone()?;
+    pub fn add_port(&mut self, socket: &impl AsFd) -> Result<Port, BrokerError> {
+        let copy = socket.as_fd().try_clone_to_owned()?;
         match self.request_with_retry(&Request::AddPort, Some(socket.as_fd()))? {
             Reply::Added(port) => {
                 self.ports.push((port.clone(), copy));
@@ -265,7 +229,7 @@ impl Lease {
     }
 
     /// Has packets for a port go to the kernel again. The kernel answers those of connections that are still open with a reset, as soon as the
-    /// [`BoundSocket`] is closed.
+    /// socket is closed.
     ///
     /// # Errors
     /// [`ErrorKind::Gone`] if it is not registered.
@@ -375,7 +339,7 @@ fn exchange(
     let Some((bytes, descriptors)) = wire::receive(connection)? else {
         return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
     };
-    Ok((protocol::read_reply(&bytes)?, descriptors))
+    Ok((Reply::try_from(&bytes[..])?, descriptors))
 }
 
 #[cfg(test)]
@@ -383,13 +347,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_socket_knows_its_port_and_keeps_others_out() {
-        let socket = BoundSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        assert_ne!(socket.local_addr().port(), 0);
-        let taken = BoundSocket::bind(socket.local_addr()).unwrap_err();
+    fn a_bound_socket_keeps_others_out() {
+        let port = |socket: &OwnedFd| {
+            SocketAddr::try_from(rustix::net::getsockname(socket).unwrap()).unwrap()
+        };
+        let options = BindOptions::default();
+        let socket = bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+        let taken = bind(port(&socket), &options).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        let again = BoundSocket::from_socket(socket.socket.try_clone().unwrap()).unwrap();
-        assert_eq!(again.local_addr(), socket.local_addr());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! - `ending`: ends leases and ports; what becomes of their connections.
 //! - `quarantine`: how long nobody gets those, and when their peers are probed. `leftover` is what a stopped broker leaves of it.
 //! - `peer_probe`: resets the connections of holders that have ended.
+//! - `pins`: names in the BPF file system that keep all of it when a broker has ended.
 //! - `sweep`: removes the state of a broker that does not run any more.
 //! - `occupied`: ports where the kernel has other sockets.
 
@@ -20,14 +21,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use transom_device::interface::{Changes, Interfaces};
-use transom_device::{Diag, namespace_of, own_file};
+use transom_device::{Diag, EventFd, namespace_of, own_file};
 
 use crate::policy::Policy;
-use crate::protocol::DEFAULT_PATH;
 use crate::wire;
 
 mod audit;
@@ -43,6 +44,7 @@ mod maintenance;
 mod networks;
 mod occupied;
 mod peer_probe;
+mod pins;
 mod process;
 mod quarantine;
 mod rate_limit;
@@ -51,7 +53,6 @@ mod serve;
 mod sweep;
 
 pub use error::DaemonError;
-pub use serve::Stopper;
 pub use sweep::sweep;
 
 use audit::{Audit, Event};
@@ -65,27 +66,6 @@ use peer_probe::ProbeSockets;
 use quarantine::Quarantine;
 use rate_limit::RateLimiters;
 use serve::Connection;
-
-/// The directory of pins, by default.
-const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
-
-/// The settings of a broker.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The policy, with the interfaces.
-    pub policy: Policy,
-    /// The socket's name.
-    pub socket: PathBuf,
-    /// The directory of pins. It is below a BPF file system, or one is mounted at the directory above it.
-    pub pins: PathBuf,
-}
-
-impl Options {
-    /// For a policy, at the usual places.
-    pub fn new(policy: Policy) -> Self {
-        Options { policy, socket: DEFAULT_PATH.into(), pins: DEFAULT_PINS.into() }
-    }
-}
 
 /// The broker's own counters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,7 +112,7 @@ pub struct Daemon {
     /// How often refusals are written into the log, and how many were left out.
     refusals: (RateLimiters, u64),
     socket: PathBuf,
-    stop: (OwnedFd, OwnedFd),
+    stop: Arc<EventFd>,
     /// Last, so that nobody else starts before everything else is over.
     lock: std::fs::File,
 }
@@ -142,18 +122,17 @@ pub struct Daemon {
 pub enum Ended {
     /// Somebody asked for the end of all leases.
     Stopped,
-    /// The [`Stopper`]; everything goes on without a broker.
+    /// The [stopper](Daemon::stopper); everything goes on without a broker.
     Interrupted,
 }
 
 impl Daemon {
-    /// Loads the programs, takes over what an earlier broker has left, and listens; in the calling thread's network namespace, in which
-    /// [`Daemon::run`] has to be called too.
+    /// Loads the programs, takes over what an earlier broker has left, and listens at the socket of this name; in the calling thread's network namespace, in
+    /// which [`Daemon::run`] has to be called too. `pins` is the directory of pins. It is below a BPF file system, or one is mounted at the directory above it.
     ///
     /// # Errors
     /// The missing part.
-    pub fn start(options: Options) -> Result<Self, DaemonError> {
-        let Options { policy, socket, pins } = options;
+    pub fn start(policy: Policy, socket: &Path, pins: &Path) -> Result<Self, DaemonError> {
         if policy.uplinks.is_empty() {
             return Err(DaemonError::NoUplink);
         }
@@ -163,11 +142,11 @@ impl Daemon {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(DaemonError::NoTypes);
         }
-        let lock = lock(&socket)?;
+        let lock = lock(socket)?;
         let audit = Audit::open(policy.audit.as_deref());
         let mut daemon = Daemon {
             audit: audit.map_err(DaemonError::io("cannot open the audit log"))?,
-            kernel: Kernel::load(&pins)?,
+            kernel: Kernel::load(pins)?,
             interfaces: Interfaces::open()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
             changes: Changes::of_addresses()
@@ -177,7 +156,7 @@ impl Daemon {
             leases: Leases::new(),
             networks: Networks::default(),
             closer: Closer::default(),
-            listener: listen(&socket)?,
+            listener: listen(socket)?,
             connections: BTreeMap::new(),
             next_connection: 0,
             paused_until: None,
@@ -192,10 +171,9 @@ impl Daemon {
             probe_sockets: ProbeSockets::open(),
             quarantine: Quarantine::default(),
             endings: Endings::default(),
-            stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-                .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
+            stop: Arc::new(EventFd::new().map_err(DaemonError::io("cannot prepare for the end"))?),
             policy,
-            socket,
+            socket: socket.to_owned(),
             lock,
         };
         daemon.take_over()?;

@@ -5,7 +5,6 @@
 //! programs do the work: `demux` hands packets that arrive for such a port to its process, and `guard` looks at every packet that the process sends.
 //!
 //! - [`client`]: what a process needs. It depends on nothing but the standard library, and builds everywhere.
-//! - [`metrics`]: for Prometheus.
 //! - [`Policy`]: who may hold which ports.
 //! - `daemon` (feature `daemon`): the broker itself.
 //! - [`protocol`]: the messages, their version, and how they are carried.
@@ -14,9 +13,9 @@
 pub mod client;
 #[cfg(feature = "daemon")]
 pub mod daemon;
-pub mod metrics;
+mod metrics;
 mod policy;
 pub mod protocol;
-pub mod wire;
+mod wire;
 
-pub use policy::{Caller, Policy, PolicyError, Ports, Rule, Subject};
+pub use policy::{Policy, PolicyError, Ports, Rule, Subject};

@@ -15,15 +15,19 @@
 //! The first `[[allow]]` of a user decides about the number of devices and the rate. A port may be held if any of them says so.
 
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
+use nix::unistd::{Group, User};
 use serde::Deserialize;
 use transom_device::interface::IpPrefix;
 
+#[cfg(any(feature = "daemon", test))]
+mod decision;
 mod ports;
 
+#[cfg(any(feature = "daemon", test))]
+pub(crate) use decision::Caller;
 pub use ports::Ports;
 
 /// So many devices a user has unless something else is said.
@@ -92,17 +96,6 @@ pub enum Subject {
     Group(u32),
     /// All users.
     Everybody,
-}
-
-/// The user who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The user's number.
-    pub user: u32,
-    /// The numbers of the user's groups.
-    pub groups: Vec<u32>,
-    /// Whether the system's databases have the user. The subordinate numbers of a user (subuid(5)) are not there.
-    pub known: bool,
 }
 
 /// Why a policy cannot be used.
@@ -234,12 +227,11 @@ impl Allow {
     }
 }
 
-impl Rule {
+impl FromStr for Rule {
+    type Err = PolicyError;
+
     /// Reads what stands behind `--allow`: `user:alice,ports:8000-8999+443,devices:2`.
-    ///
-    /// # Errors
-    /// When it makes no sense.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
         let mut allow = Allow::default();
         for part in text.split(',') {
             let (key, value) = part.split_once(':').unwrap_or((part, ""));
@@ -275,35 +267,6 @@ impl Rule {
         }
         allow.to_rule()
     }
-
-    /// Whether the caller may hold ports of this address.
-    pub(crate) fn allows_address(&self, caller: &Caller, address: IpAddr) -> bool {
-        let here = |network: &IpPrefix| network.contains(address);
-        self.applies_to(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
-    }
-
-    fn applies_to(&self, caller: &Caller) -> bool {
-        match self.subject {
-            Subject::User(user) => user == caller.user,
-            Subject::Group(group) => caller.groups.contains(&group),
-            Subject::Everybody => true,
-        }
-    }
-}
-
-impl Caller {
-    /// A user with the groups that the system's databases have, and the process' own one.
-    pub fn new(user: u32, group: u32) -> Self {
-        let (mut groups, mut known) = (vec![group], false);
-        if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
-            && let Ok(name) = std::ffi::CString::new(found.name)
-            && let Ok(others) = getgrouplist(&name, Gid::from_raw(group))
-        {
-            groups.extend(others.into_iter().map(Gid::as_raw));
-            known = true;
-        }
-        Caller { user, groups, known }
-    }
 }
 
 impl Policy {
@@ -314,14 +277,15 @@ impl Policy {
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
-        Self::parse(&text)
+        text.parse()
     }
+}
+
+impl FromStr for Policy {
+    type Err = PolicyError;
 
     /// Reads the text of a policy file.
-    ///
-    /// # Errors
-    /// When it makes no sense.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
         let file: File =
             toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
         let rule = |(at, allow): (usize, &Allow)| {
@@ -333,35 +297,6 @@ impl Policy {
             most_devices: file.most_devices.unwrap_or(MOST_DEVICES),
             metrics: file.metrics,
             audit: file.audit,
-        })
-    }
-
-    /// The rule that decides about a caller's devices; `None` if there is no rule at all.
-    pub fn first(&self, caller: &Caller) -> Option<&Rule> {
-        self.rules.iter().find(|rule| rule.applies_to(caller))
-    }
-
-    /// Whether a rule is for this user in particular, and not for everybody. Of a group, that is so for the users whom the system knows: one user can have
-    /// thousands of subordinate numbers, with a group of its own.
-    pub fn names(&self, caller: &Caller) -> bool {
-        self.rules.iter().any(|rule| match rule.subject {
-            Subject::User(user) => user == caller.user,
-            Subject::Group(_) => caller.known && rule.applies_to(caller),
-            Subject::Everybody => false,
-        })
-    }
-
-    /// The place of the rule that lets a caller hold a port of an address.
-    pub fn allows(
-        &self,
-        caller: &Caller,
-        address: IpAddr,
-        port: u16,
-        ephemeral: &RangeInclusive<u16>,
-    ) -> Option<usize> {
-        self.rules.iter().position(|rule| {
-            rule.allows_address(caller, address)
-                && (rule.ports.contain(port) || (rule.ephemeral && ephemeral.contains(&port)))
         })
     }
 }

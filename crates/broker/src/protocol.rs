@@ -319,14 +319,15 @@ pub fn write_request(request: &Request) -> Vec<u8> {
     serde_json::to_vec(&message).unwrap_or_default()
 }
 
-/// Reads a request.
-///
-/// # Errors
-/// [`ErrorKind::Version`] or [`ErrorKind::Malformed`].
-pub fn read_request(bytes: &[u8]) -> Result<Request, Refused> {
-    check_version(bytes)?;
-    let message: RequestMessage = serde_json::from_slice(bytes).map_err(malformed)?;
-    Ok(message.request)
+impl TryFrom<&[u8]> for Request {
+    type Error = Refused;
+
+    /// Reads a request, or says [`ErrorKind::Version`] or [`ErrorKind::Malformed`].
+    fn try_from(bytes: &[u8]) -> Result<Self, Refused> {
+        check_version(bytes)?;
+        let message: RequestMessage = serde_json::from_slice(bytes).map_err(malformed)?;
+        Ok(message.request)
+    }
 }
 
 /// An answer in JSON.
@@ -339,16 +340,17 @@ pub fn write_reply(outcome: &Result<Reply, Refused>) -> Vec<u8> {
     serde_json::to_vec(&message).unwrap_or_default()
 }
 
-/// Reads an answer.
-///
-/// # Errors
-/// The broker's refusal, or [`ErrorKind::Malformed`] when this is no answer.
-pub fn read_reply(bytes: &[u8]) -> Result<Reply, Refused> {
-    let message: ReplyMessage = serde_json::from_slice(bytes).map_err(malformed)?;
-    match (message.reply, message.error) {
-        (_, Some(error)) => Err(error),
-        (Some(reply), None) => Ok(reply),
-        (None, None) => Err(Refused::new(ErrorKind::Malformed, "an answer that says nothing")),
+impl TryFrom<&[u8]> for Reply {
+    type Error = Refused;
+
+    /// Reads an answer, or the broker's refusal; [`ErrorKind::Malformed`] when this is neither.
+    fn try_from(bytes: &[u8]) -> Result<Self, Refused> {
+        let message: ReplyMessage = serde_json::from_slice(bytes).map_err(malformed)?;
+        match (message.reply, message.error) {
+            (_, Some(error)) => Err(error),
+            (Some(reply), None) => Ok(reply),
+            (None, None) => Err(Refused::new(ErrorKind::Malformed, "an answer that says nothing")),
+        }
     }
 }
 
@@ -382,12 +384,12 @@ mod tests {
             Request::Stop,
         ];
         for request in requests {
-            assert_eq!(read_request(&write_request(&request)).unwrap(), request);
+            assert_eq!(Request::try_from(&write_request(&request)[..]).unwrap(), request);
         }
         let refused = Refused::new(ErrorKind::InUse, "no");
-        assert_eq!(read_reply(&write_reply(&Err(refused.clone()))).unwrap_err(), refused);
+        assert_eq!(Reply::try_from(&write_reply(&Err(refused.clone()))[..]).unwrap_err(), refused);
         let host = Reply::Host(Host::default());
-        assert_eq!(read_reply(&write_reply(&Ok(host.clone()))).unwrap(), host);
+        assert_eq!(Reply::try_from(&write_reply(&Ok(host.clone()))[..]).unwrap(), host);
     }
 
     #[test]
@@ -396,7 +398,7 @@ mod tests {
         let text = r#"{"version":1,"request":{"open":{"name":"web","queues":1}}}"#;
         assert_eq!(write_request(&open), text.as_bytes());
         let first = r#"{"version":1,"request":{"list":{}}}"#;
-        assert_eq!(read_request(first.as_bytes()).unwrap(), Request::List { after: 0 });
+        assert_eq!(Request::try_from(first.as_bytes()).unwrap(), Request::List { after: 0 });
         let bare = r#"{"version":1,"request":"add-port"}"#;
         assert_eq!(write_request(&Request::AddPort), bare.as_bytes());
     }
@@ -466,23 +468,23 @@ mod tests {
                     }
                 }
             }
-            if let Ok(request) = read_request(&bytes) {
-                assert_eq!(read_request(&write_request(&request)).unwrap(), request);
+            if let Ok(request) = Request::try_from(&bytes[..]) {
+                assert_eq!(Request::try_from(&write_request(&request)[..]).unwrap(), request);
             }
-            if let Ok(reply) = read_reply(&bytes) {
-                assert_eq!(read_reply(&write_reply(&Ok(reply.clone()))).unwrap(), reply);
+            if let Ok(reply) = Reply::try_from(&bytes[..]) {
+                assert_eq!(Reply::try_from(&write_reply(&Ok(reply.clone()))[..]).unwrap(), reply);
             }
         }
         // Deep nesting takes no stack.
         for open in ["[", "{\"a\":", "{\"version\":1,\"request\":{\"open\":"] {
             let deep = open.repeat(LONGEST / open.len());
-            assert_eq!(read_request(deep.as_bytes()).unwrap_err().kind, ErrorKind::Malformed);
+            assert_eq!(Request::try_from(deep.as_bytes()).unwrap_err().kind, ErrorKind::Malformed);
         }
     }
 
     #[test]
     fn another_version_is_named_and_unknown_fields_are_errors() {
-        let kind = |text: &str| read_request(text.as_bytes()).unwrap_err().kind;
+        let kind = |text: &str| Request::try_from(text.as_bytes()).unwrap_err().kind;
         assert_eq!(kind(r#"{"version":2,"request":{"new":1},"more":0}"#), ErrorKind::Version);
         for text in [
             "",
@@ -497,6 +499,6 @@ mod tests {
         ] {
             assert_eq!(kind(text), ErrorKind::Malformed, "{text}");
         }
-        assert!(read_reply(br#"{"version":1}"#).is_err());
+        assert!(Reply::try_from(&br#"{"version":1}"#[..]).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use transom_device::passing;
-pub use transom_device::passing::socket;
+pub(crate) use transom_device::passing::socket;
 
 use crate::protocol::{LONGEST, MAX_QUEUES};
 
@@ -14,31 +14,27 @@ use crate::protocol::{LONGEST, MAX_QUEUES};
 const MAX_DESCRIPTORS: usize = MAX_QUEUES as usize;
 
 /// Opens a socket and connects it.
-///
-/// # Errors
-/// The system's.
-pub fn connect(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn connect(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket(SocketFlags::CLOEXEC)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
-/// Sends one packet, and copies of descriptors with it.
-///
-/// # Errors
-/// The system's; the packet is sent as a whole or not at all.
-pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Sends one packet, and copies of descriptors with it, as a whole or not at all.
+pub(crate) fn send(
+    socket: impl AsFd,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     if descriptors.len() > MAX_DESCRIPTORS {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
     passing::send(socket, bytes, descriptors)
 }
 
-/// Receives one packet of at most `LONGEST` bytes, and the descriptors that came with it. `None` when the other end has closed.
-///
-/// # Errors
-/// The system's; [`io::ErrorKind::InvalidData`] for a packet that is longer, or that has more descriptors than any message.
-pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+/// Receives one packet of at most `LONGEST` bytes, and the descriptors that came with it. `None` when the other end has closed. A packet that is longer, or has
+/// more descriptors than any message, is [`io::ErrorKind::InvalidData`].
+pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut descriptors = Vec::new();
     let received = receive_into(socket, &mut descriptors)?;
     Ok(received.map(|bytes| (bytes, descriptors)))

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use transom_broker::Policy;
 use transom_broker::client::{self, BrokerError};
 use transom_broker::protocol::DEFAULT_PATH;
-use transom_broker::{Policy, Rule};
 
 use crate::output;
 
@@ -139,7 +139,7 @@ impl RunArgs {
         };
         policy.uplinks.extend(self.uplink.iter().cloned());
         for rule in &self.allow {
-            policy.rules.push(Rule::parse(rule)?);
+            policy.rules.push(rule.parse()?);
         }
         if self.metrics.is_some() {
             policy.metrics = self.metrics;

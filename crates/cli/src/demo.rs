@@ -20,7 +20,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use transom_device::own_file::{self, NoRoom, Room};
+use transom_device::own_file::{self, NoRoom};
 use transom_lab::scenario::Composition;
 use transom_report::{Outcome, ReportData, Transfers};
 use transom_sim::link::LinkConfig;
@@ -193,18 +193,15 @@ fn check_outputs(args: &Args, pcap: &Path) -> Result<()> {
         None => args.size,
     };
     own_file::check_output_directory(&args.out)?;
-    let mut room = Room::default();
-    if args.file.is_none() {
-        room.add(&args.out.join(GENERATED), len)?;
-    }
-    for copy in [AT_THE_PEER, RETURNED] {
-        room.add(&args.out.join(copy), len)?;
-    }
+    let generated = args.file.is_none().then_some(GENERATED);
+    let copies = generated.into_iter().chain([AT_THE_PEER, RETURNED]);
+    let copies: Vec<PathBuf> = copies.map(|copy| args.out.join(copy)).collect();
     if let Some(pcap) = &args.pcap {
         own_file::check_output(pcap)?;
     }
-    room.add(pcap, capture_size(len, args.snap))?;
-    if let Some(NoRoom { path, needed, free, .. }) = room.lacking()? {
+    let capture = (pcap, capture_size(len, args.snap));
+    let outputs = copies.iter().map(|copy| (copy.as_path(), len)).chain([capture]);
+    if let Some(NoRoom { path, needed, free, .. }) = own_file::lacking_room(outputs)? {
         bail!(
             "not enough room on the disk of {}: about {} are needed, and {} are free",
             path.display(),

@@ -14,7 +14,7 @@ use transom_broker::client;
 use transom_device::intercept::{self, Notifier};
 use transom_device::own_file;
 use transom_device::passing;
-use transom_device::private::maker;
+use transom_device::private;
 use transom_exec::{
     Destinations, Inner, Ledger, Network as Destination, Setup, Watcher, charge_guard, guard,
     supervise,
@@ -190,7 +190,7 @@ pub(crate) fn run_guard() -> anyhow::Result<ExitCode> {
 
 /// Makes the network for programs' sockets in a user namespace, and sockets in it.
 pub(crate) fn run_maker() -> anyhow::Result<ExitCode> {
-    maker::serve(io::stdin())?;
+    private::serve(io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::open::{OpenError, Opened, kernel_ends, open};
+use transom_device::open::{OpenError, Opened, kernel_end, open};
 use transom_device::{DeviceWord, Tapped};
 use transom_net::Stack;
 
@@ -187,8 +187,7 @@ impl NetworkArgs {
             .with_offload(!self.no_offload)
             .with_queues(queues);
         // Only a TUN interface that is made has this one; a program of --run is told.
-        let kernel = kernel_ends(&options).ok();
-        let peer = kernel.and_then(|ends| ends.first().map(IpPrefix::address));
+        let peer = kernel_end(&options);
         let (opened, namespace) = if lab {
             if !matches!(word, DeviceWord::Tun { .. }) {
                 bail!(
@@ -271,7 +270,7 @@ impl NetworkArgs {
 
 /// Gives better advice about a device that could not be opened, as far as only the command knows it.
 fn explain(error: OpenError, private: bool) -> anyhow::Error {
-    let refused = error.reason.kind() == std::io::ErrorKind::PermissionDenied;
+    let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
     let advice = match &error.word {
         DeviceWord::Tun { .. } if refused && private => {
             "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \

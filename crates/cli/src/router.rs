@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use transom_forwarder::tc::{self, Options, Tc};
 use transom_forwarder::{
     Deployment, FlowStatus, Nfqueue, PolicyFile, Shared, Status, StatusSocket, User, ask,
-    check_nfqueue_privileges, check_user_privileges, default_path, serve_metrics,
+    check_nfqueue_privileges, check_user_privileges, default_path,
 };
 
 use crate::{interrupt, output};
@@ -155,9 +155,8 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
             Box::new(User::start(from, &args.device, &policy)?)
         }
     };
-    let shared = Shared::new(deployment);
     // The name goes last.
-    socket.serve(shared.clone())?;
+    let shared = socket.serve(deployment)?;
     let ended = serve(args, &shared, &told);
     shared.end();
     ended
@@ -165,7 +164,7 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 fn serve(args: &RunArgs, shared: &Shared, told: &Receiver<u8>) -> anyhow::Result<ExitCode> {
     if let Some(at) = args.metrics {
-        let at = serve_metrics(at, shared.clone())?;
+        let at = shared.serve_metrics(at)?;
         output::note(format_args!("metrics at http://{at}/metrics"));
     }
     output::note(format_args!("windows are controlled at {}", args.device));

@@ -1,6 +1,6 @@
 //! The web server of the command: `transom dash`, `transom lab play` and `--watch` give it their routes and events.
 //!
-//! It is axum behind the [front](transom_device::serving::front) that all servers of pages have. The front reads the heads of requests, says who may ask,
+//! It is axum behind the [front](transom_device::serving::serve) that all servers of pages have. The front reads the heads of requests, says who may ask,
 //! and decides who has to go when there are too many. Each connection carries one request. So the front has a say before every one.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use transom_device::serving::front::{self, Guest, MOST_GUESTS};
+use transom_device::serving::{self, Guest, MOST_GUESTS};
 
 use crate::thread::lock;
 
@@ -45,7 +45,7 @@ impl Server {
     pub(crate) fn start(address: SocketAddr, router: Router) -> anyhow::Result<Server> {
         let waiting = Arc::new(Waiting::default());
         let requests = Requests { waiting: waiting.clone() };
-        let front = front::serve(address, "front", move |guest| waiting.add(guest))
+        let front = serving::serve(address, "front", move |guest| waiting.add(guest))
             .with_context(|| format!("cannot listen on {address}"))?;
         let address = front.address;
         let runtime = tokio::runtime::Builder::new_current_thread()

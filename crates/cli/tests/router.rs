@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use transom_device::namespace::Namespace;
 #[cfg(feature = "bpf")]
 use transom_forwarder::tc::attached;
-use transom_forwarder::{Counters, Deployment, Refusal, Shared, Status, StatusSocket};
+use transom_forwarder::{Counters, Deployment, Refusal, Status, StatusSocket};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLICY: &str =
@@ -243,9 +243,8 @@ fn a_status_is_watched_until_there_is_none() {
     let directory = tempfile::tempdir().unwrap();
     let watch = |name: &str, most: u64, words: &[&str]| {
         let path = directory.path().join(name);
-        let asked = Shared::new(Box::new(Asked { times: 0, most }));
         let serving = StatusSocket::bind(&path).unwrap();
-        serving.serve(asked).unwrap();
+        serving.serve(Box::new(Asked { times: 0, most })).unwrap();
         let mut command = Command::new(transom());
         command.args(["router", "status", "--watch", "--flows", "7", "--socket"]).arg(&path);
         command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

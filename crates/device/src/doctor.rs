@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::interface::{Interfaces, IpPrefix, hardware};
+use crate::interface::{Interfaces, IpPrefix};
 use crate::memory::{MemoryConfig, pair};
 use crate::namespace::{Namespace, enter_user_namespace};
 use crate::open::{OpenError, OpenOptions, Reason, open, with_causes};
@@ -95,7 +95,7 @@ fn ethernets(kind: &str, attempt: impl Fn(&str, u32) -> Result<String, OpenError
             return vec![Finding::bad(format!("{kind}:INTERFACE"), what, None)];
         }
     };
-    let usable = found.iter().filter(|state| state.up && state.hardware == hardware::ETHER);
+    let usable = found.iter().filter(|state| state.up && state.hardware == libc::ARPHRD_ETHER);
     let findings: Vec<Finding> = usable
         .map(|state| match attempt(&state.name, state.index) {
             Ok(what) => Finding::good(format!("{kind}:{}", state.name), what),

@@ -29,7 +29,7 @@ pub use filter::Kind;
 pub use memory::{read_memory, write_memory};
 pub use notifier::{Answer, Call, Notifier};
 pub use options::{get_option, set_option};
-pub use thread::{open_process, open_thread};
+pub use thread::open_thread;
 
 /// Starts a program whose TCP sockets are to be the kernel's in a [private network](crate::private): only the calls of [`Kind`] come to the [`Notifier`]. A thread that
 /// makes one waits until it is answered. Once [`Notifier::receive`] has given a call, nothing but the end of the process interrupts it.

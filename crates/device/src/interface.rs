@@ -24,7 +24,7 @@ use netlink_packet_route::link::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Netlink, attributes};
-pub use addresses::{InterfaceAddress, LocalAddress};
+pub use addresses::InterfaceAddress;
 pub use changes::Changes;
 pub use prefix::{IpPrefix, ParsePrefixError};
 pub use queue::RootQueue;
@@ -41,7 +41,7 @@ pub struct InterfaceError {
 
 impl InterfaceError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
 }
@@ -70,23 +70,27 @@ pub struct InterfaceState {
     pub carrier: bool,
     /// For a TUN or TAP interface, whether it outlives its last descriptor.
     pub persistent_tun: Option<bool>,
-    /// Its kind: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
+    /// Its kind: one of the kernel's `ARPHRD_*` (linux/if_arp.h).
     pub hardware: u16,
     /// Its address on an Ethernet; zeros for what has none of six bytes.
     pub station: [u8; 6],
+    /// The traffic so far.
+    pub counters: InterfaceCounters,
 }
 
-/// Kinds of interfaces (`linux/if_arp.h`).
-pub mod hardware {
-    /// Ethernet frames.
-    pub const ETHER: u16 = libc::ARPHRD_ETHER;
-    /// Ethernet frames that stay on this host.
-    pub const LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
-    /// IP packets with nothing before them: TUN.
-    pub const NONE: u16 = libc::ARPHRD_NONE;
-    /// IP packets with nothing before them: modems.
-    pub const RAW_IP: u16 = 519;
+impl InterfaceState {
+    /// Bytes before the IP header of its packets; nothing if it carries something else than Ethernet frames and IP packets.
+    pub fn link_header_len(&self) -> Option<u32> {
+        match self.hardware {
+            libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Some(14),
+            libc::ARPHRD_NONE | ARPHRD_RAWIP => Some(0),
+            _ => None,
+        }
+    }
 }
+
+/// IP packets with nothing before them, of modems: a name that libc has not.
+const ARPHRD_RAWIP: u16 = 519;
 
 /// Packets that have passed through an interface, or have not. To the kernel, what it sends into a TUN interface is transmitted
 /// and what is written to the TUN device is received. A super-segment counts as one packet.
@@ -134,7 +138,12 @@ impl Interfaces {
     /// # Errors
     /// [`io::ErrorKind::NotFound`] (or the system's "no such device") when there is none.
     pub fn state(&mut self, name: &str) -> Result<InterfaceState, InterfaceError> {
-        Ok(self.look_up(name)?.0)
+        let attempt = |netlink: &mut Netlink| {
+            let request = RouteNetlinkMessage::GetLink(link(name)?);
+            let answer = netlink.execute(0, request)?;
+            parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        };
+        attempt(&mut self.netlink).map_err(failed("look up", name))
     }
 
     /// All interfaces.
@@ -144,28 +153,8 @@ impl Interfaces {
     pub fn all(&mut self) -> io::Result<Vec<InterfaceState>> {
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let mut all = Vec::new();
-        self.netlink.dump(request, |link| all.extend(parse_link(link).map(|(state, _)| state)))?;
+        self.netlink.dump(request, |link| all.extend(parse_link(link)))?;
         Ok(all)
-    }
-
-    /// The traffic of an interface so far.
-    ///
-    /// # Errors
-    /// As [`Interfaces::state`].
-    pub fn counters(&mut self, name: &str) -> Result<InterfaceCounters, InterfaceError> {
-        Ok(self.look_up(name)?.1)
-    }
-
-    fn look_up(
-        &mut self,
-        name: &str,
-    ) -> Result<(InterfaceState, InterfaceCounters), InterfaceError> {
-        let attempt = |netlink: &mut Netlink| {
-            let request = RouteNetlinkMessage::GetLink(link(name)?);
-            let answer = netlink.execute(0, request)?;
-            parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
-        };
-        attempt(&mut self.netlink).map_err(failed("look up", name))
     }
 
     /// Brings an interface up or takes it down.
@@ -290,7 +279,7 @@ pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
     }
 }
 
-fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
+fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
     let header = LinkHeader::parse(answer).ok()?;
     let (mut name, mut mtu, mut queue_len, mut stats) = (None, None, None, None);
     let (mut station, mut persistent_tun) = (None, None);
@@ -309,7 +298,7 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
         }
     }
     let stats = stats?;
-    let state = InterfaceState {
+    Some(InterfaceState {
         index: header.index,
         name: name?,
         mtu: mtu?,
@@ -319,14 +308,13 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
         persistent_tun,
         hardware: header.link_layer_type.into(),
         station: station.unwrap_or_default(),
-    };
-    let counters = InterfaceCounters {
-        received: stats.rx_packets,
-        transmitted: stats.tx_packets,
-        receive_dropped: stats.rx_dropped,
-        transmit_dropped: stats.tx_dropped,
-    };
-    Some((state, counters))
+        counters: InterfaceCounters {
+            received: stats.rx_packets,
+            transmitted: stats.tx_packets,
+            receive_dropped: stats.rx_dropped,
+            transmit_dropped: stats.tx_dropped,
+        },
+    })
 }
 
 /// Whether a TUN interface outlives its last descriptor (`IFLA_TUN_PERSIST` of linux/if_link.h); nothing if this is of another kind of interface.
@@ -384,7 +372,7 @@ mod tests {
         let all = interfaces.all().unwrap();
         let loopback = all.iter().find(|state| state.index == 1).unwrap();
         assert_eq!((loopback.name.as_str(), loopback.persistent_tun), ("lo", None));
-        assert_eq!(loopback.hardware, hardware::LOOPBACK);
+        assert_eq!(loopback.hardware, libc::ARPHRD_LOOPBACK);
         let error = interfaces.state("no-such-iface").unwrap_err();
         assert_eq!(error.to_string(), "cannot look up no-such-iface");
         let cause = error.source().expect("what the kernel answered");

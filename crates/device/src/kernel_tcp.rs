@@ -27,33 +27,51 @@ impl std::fmt::Debug for KernelTcpInfo {
     }
 }
 
-/// The counts of accurate ECN (RFC 9768) of one of the kernel's connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The states of the kernel's TCP (linux/tcp_states.h) that are told apart here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct KernelAccurateEcn {
-    /// Segments that arrived with congestion experienced.
-    pub received_ce: u32,
-    /// Payload bytes that arrived with ECT(0), with ECT(1) and with congestion experienced.
-    pub received_bytes: [u32; 3],
-    /// Payload bytes that the peer says have arrived so.
-    pub delivered_bytes: [u32; 3],
+pub enum KernelTcpState {
+    /// Data can be exchanged.
+    Established,
+    /// A SYN was answered, and the handshake is not complete.
+    SynReceived,
+    /// It is over; what is late is waited for.
+    TimeWait,
+    /// It is over, or has not begun; it may be bound to a port.
+    Close,
+    /// It waits for others to connect.
+    Listen,
+    /// Another, by its number.
+    Other(u8),
 }
 
-/// The states of the kernel's TCP (`TCP_ESTABLISHED` and so on of linux/tcp_states.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelTcpState(pub u8);
-
 impl KernelTcpState {
-    /// Data can be exchanged.
-    pub const ESTABLISHED: KernelTcpState = KernelTcpState(1);
-    /// A SYN was answered, and the handshake is not complete.
-    pub const SYN_RECV: KernelTcpState = KernelTcpState(3);
-    /// It is over, or has not begun; it may be bound to a port.
-    pub const CLOSE: KernelTcpState = KernelTcpState(7);
-    /// It is over; what is late is waited for.
-    pub const TIME_WAIT: KernelTcpState = KernelTcpState(6);
-    /// It waits for others to connect.
-    pub const LISTEN: KernelTcpState = KernelTcpState(10);
+    const NUMBERS: [(u8, KernelTcpState); 5] = [
+        (1, KernelTcpState::Established),
+        (3, KernelTcpState::SynReceived),
+        (6, KernelTcpState::TimeWait),
+        (7, KernelTcpState::Close),
+        (10, KernelTcpState::Listen),
+    ];
+}
+
+impl From<u8> for KernelTcpState {
+    fn from(number: u8) -> Self {
+        let known = Self::NUMBERS.iter().find(|(known, _)| *known == number);
+        known.map_or(KernelTcpState::Other(number), |(_, state)| *state)
+    }
+}
+
+impl From<KernelTcpState> for u8 {
+    fn from(state: KernelTcpState) -> Self {
+        match state {
+            KernelTcpState::Other(number) => number,
+            known => KernelTcpState::NUMBERS
+                .iter()
+                .find(|(_, state)| *state == known)
+                .map_or(0, |(number, _)| *number),
+        }
+    }
 }
 
 impl KernelTcpInfo {
@@ -70,30 +88,9 @@ impl KernelTcpInfo {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 
-    /// Payload bytes that the peer has acknowledged, if the kernel tells (4.1).
-    pub fn bytes_acked(&self) -> Option<u64> {
-        Some(u64::from_ne_bytes(*self.as_bytes().get(120..)?.first_chunk()?))
-    }
-
-    /// Payload bytes that have arrived in order, if the kernel tells (4.1).
-    pub fn bytes_received(&self) -> Option<u64> {
-        Some(u64::from_ne_bytes(*self.as_bytes().get(128..)?.first_chunk()?))
-    }
-
     /// The TCP state.
     pub fn state(&self) -> KernelTcpState {
-        KernelTcpState(self.bytes[0])
-    }
-
-    /// The counters of accurate ECN, if the kernel reports them (6.18); zeros where it is not in use.
-    pub fn accurate_ecn(&self) -> Option<KernelAccurateEcn> {
-        let word = |at: usize| Some(u32::from_ne_bytes(*self.as_bytes().get(at..)?.first_chunk()?));
-        let received_ce_bytes = word(272)?;
-        Some(KernelAccurateEcn {
-            received_ce: word(248)?,
-            received_bytes: [word(268)?, word(264)?, received_ce_bytes],
-            delivered_bytes: [word(256)?, word(252)?, word(260)?],
-        })
+        self.bytes[0].into()
     }
 }
 
@@ -118,22 +115,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let info = tcp_info(&stream).unwrap();
-        assert_eq!(info.state(), KernelTcpState::ESTABLISHED);
+        assert_eq!(info.state(), KernelTcpState::Established);
         assert!(info.as_bytes().len() >= LEAST, "{info:?}");
+        assert_eq!(KernelTcpInfo::new(&info.as_bytes()[..50]), None);
         assert!(tcp_info(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
-        assert_eq!(tcp_info(&listener).unwrap().state(), KernelTcpState::LISTEN);
-    }
-
-    /// The structure of linux/tcp.h, by hand.
-    #[test]
-    fn counters_of_accurate_ecn_are_where_the_kernel_has_them() {
-        // tcpi_received_ce, then the bytes delivered and received: ECT(1), ECT(0), CE.
-        let counts = (1..=7u32).flat_map(u32::to_ne_bytes);
-        let newer: Vec<u8> = [0; 248].into_iter().chain(counts).collect();
-        let accurate = KernelTcpInfo::new(&newer).unwrap().accurate_ecn().unwrap();
-        assert_eq!(accurate.received_ce, 1);
-        assert_eq!((accurate.delivered_bytes, accurate.received_bytes), ([3, 2, 4], [6, 5, 7]));
-        assert_eq!(KernelTcpInfo::new(&newer[..248]).unwrap().accurate_ecn(), None);
-        assert_eq!(KernelTcpInfo::new(&newer[..50]), None);
+        assert_eq!(tcp_info(&listener).unwrap().state(), KernelTcpState::Listen);
     }
 }

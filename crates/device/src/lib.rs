@@ -7,8 +7,8 @@
 //! - [`memory`]: two devices joined by bounded queues, or one link for a single thread.
 //! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the
 //!   kernel and super-segments of up to 64 KB cross in one system call, both ways.
-//! - [`PacketDevice`]: an Ethernet interface, where the stack is a station of its own.
-//! - [`UdpEnd`]: packets in UDP datagrams to another Transom, which takes no privileges.
+//! - `packet`: an Ethernet interface, where the stack is a station of its own.
+//! - `udp`: packets in UDP datagrams to another Transom, which takes no privileges.
 //! - [`DeviceWord`] and [`open`]: a word that names any of these devices, and how it becomes one.
 //! - [`examine`]: which of them work here.
 //! - [`Capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
@@ -95,13 +95,10 @@ pub use doctor::{Finding, examine};
 pub use event_fd::EventFd;
 pub use frames::FrameSocket;
 pub use hints::{PREFETCH, prefer_huge_pages};
-pub use kernel_tcp::{KernelAccurateEcn, KernelTcpInfo, KernelTcpState, tcp_info};
+pub use kernel_tcp::{KernelTcpInfo, KernelTcpState, tcp_info};
 pub use nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 #[cfg(feature = "bpf")]
 pub use packet::{KernelAddress, SilentPorts};
-pub use packet::{PacketDevice, PacketError};
 pub use port_socket::{PortSocket, cookie_of, namespace_of};
 pub use scheduling::{Preferred, prefer};
-pub use word::{DeviceWord, HostPort, UdpEnd, WordError};
-#[cfg(feature = "xdp")]
-pub use xdp::XdpError;
+pub use word::{DeviceWord, WordError};

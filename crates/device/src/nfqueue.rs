@@ -45,7 +45,6 @@ const MESSAGE: usize = 128 * 1024;
 
 /// How a queue is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct QueueOptions {
     /// How many bytes of each packet are wanted. A packet of which not all came must not be changed.
     pub copy: u16,
@@ -54,20 +53,6 @@ pub struct QueueOptions {
     pub offloads: bool,
     /// How many packets the kernel holds at most. More go on without a verdict.
     pub held: u32,
-}
-
-impl QueueOptions {
-    /// `copy` bytes of each packet, of which the kernel holds `held` at most; no super-segments.
-    pub const fn new(copy: u16, held: u32) -> Self {
-        QueueOptions { copy, offloads: false, held }
-    }
-}
-
-transom_base::setters! {
-    const QueueOptions:
-    with_copy = copy: u16,
-    with_offloads = offloads: bool,
-    with_held = held: u32,
 }
 
 /// A bound queue.

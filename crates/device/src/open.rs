@@ -14,21 +14,21 @@ mod error;
 
 use std::any::Any;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::Device;
 use crate::demux::DemuxDevice;
-use crate::interface::{Interfaces, IpPrefix, hardware};
+use crate::interface::{Interfaces, IpPrefix};
 use crate::memory::{MemoryConfig, named};
 use crate::packet::PacketDevice;
 use crate::tun::{Tun, TunError, TunOffload};
 use crate::udp::UdpTunnel;
-use crate::word::{DeviceWord, HostPort, UdpEnd};
+use crate::word::DeviceWord;
 
-pub use error::{OpenError, Reason};
-pub(crate) use error::{kind_of, with_causes};
+pub use error::OpenError;
+pub(crate) use error::{Reason, kind_of, with_causes};
 
 /// The socket of the broker of `shared`, by default.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
@@ -93,8 +93,8 @@ pub struct Opened {
     pub addresses: Vec<IpPrefix>,
     /// The place of the device, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
-    /// A companion of the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or the state of
-    /// [the kernel's address](crate::PacketDevice).
+    /// A companion of the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or the
+    /// `KernelAddress` (feature `bpf`).
     pub lease: Option<Box<dyn Any + Send>>,
 }
 
@@ -135,8 +135,7 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
         }
         DeviceWord::Packet { interface } => open_packet(interface, options),
         DeviceWord::Xdp { interface } => open_xdp(interface, options),
-        DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
-        DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
+        DeviceWord::Udp { listens, host, port } => open_udp(*listens, (host, *port), options),
         DeviceWord::Demux { socket, ports } => join(socket, ports),
         DeviceWord::Fd { number } => inherit(*number, options),
         DeviceWord::Memory { name } => open_memory(name, options),
@@ -148,12 +147,14 @@ fn or_usual(addresses: &[IpPrefix], host: u8) -> Vec<IpPrefix> {
     if addresses.is_empty() { vec![usual_address(host)] } else { addresses.to_vec() }
 }
 
+/// The first of the kernel's addresses on a TUN interface that is made with these options; nothing if that is impossible.
+pub fn kernel_end(options: &OpenOptions) -> Option<IpAddr> {
+    Some(kernel_ends(options).ok()?.first()?.address())
+}
+
 /// The kernel's addresses on a TUN interface that is made. The kernel finds the stack by the network of its own address, so each address of the stack
 /// lies in one of these networks.
-///
-/// # Errors
-/// [`Reason::NoRoom`] where a network has no second address, and [`Reason::Apart`] where the kernel's chosen one is in another network.
-pub fn kernel_ends(options: &OpenOptions) -> Result<Vec<IpPrefix>, Reason> {
+fn kernel_ends(options: &OpenOptions) -> Result<Vec<IpPrefix>, Reason> {
     let own = or_usual(&options.addresses, 2);
     if options.kernel_addresses.is_empty() {
         let mut ends: Vec<IpPrefix> = Vec::new();
@@ -199,7 +200,7 @@ fn tun_offload(options: &OpenOptions) -> TunOffload {
 fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let state = Interfaces::open().map_err(Reason::Netlink)?.state(name).ok();
     let builder = match state {
-        Some(state) if state.hardware != hardware::NONE || state.persistent_tun.is_none() => {
+        Some(state) if state.hardware != libc::ARPHRD_NONE || state.persistent_tun.is_none() => {
             return Err(Reason::NoTun);
         }
         // An interface for several queues would take another program's too, and give each packet to either of them.
@@ -265,27 +266,21 @@ fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {
     Ok(Opened::alone(tun, or_usual(&options.addresses, 2), place))
 }
 
-fn resolve(end: &HostPort) -> Result<SocketAddr, Reason> {
-    let failed = |source| Reason::Resolve { host: end.host.clone(), source };
-    let mut found = (end.host.as_str(), end.port).to_socket_addrs().map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
-}
-
-fn connect_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
-    let remote = resolve(end)?;
+fn open_udp(listens: bool, end: (&str, u16), options: &OpenOptions) -> Result<Opened, Reason> {
+    let unknown = |source| Reason::Resolve { host: end.0.to_owned(), source };
+    let at = end.to_socket_addrs().map_err(unknown)?.next();
+    let at = at.ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))?;
+    let (port, mtu) =
+        (format!("UDP port {} of {}", at.port(), at.ip()), options.mtu.map(usize::from));
+    if listens {
+        let addresses = or_usual(&options.addresses, 1);
+        let tunnel = UdpTunnel::listen(at, &addresses, mtu)?;
+        return Ok(Opened::alone(tunnel, addresses, format!("tunnels to {port}")));
+    }
     let wanted: Vec<IpAddr> = options.addresses.iter().map(IpPrefix::address).collect();
-    let tunnel = UdpTunnel::connect(remote, &wanted, options.mtu.map(usize::from))?;
+    let tunnel = UdpTunnel::connect(at, &wanted, mtu)?;
     let addresses = tunnel.given();
-    let place = format!("a tunnel to UDP port {} of {}", remote.port(), remote.ip());
-    Ok(Opened::alone(tunnel, addresses, place))
-}
-
-fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
-    let local = resolve(end)?;
-    let addresses = or_usual(&options.addresses, 1);
-    let tunnel = UdpTunnel::listen(local, &addresses, options.mtu.map(usize::from))?;
-    let place = format!("tunnels to UDP port {} of {}", local.port(), local.ip());
-    Ok(Opened::alone(tunnel, addresses, place))
+    Ok(Opened::alone(tunnel, addresses, format!("a tunnel to {port}")))
 }
 
 fn join(socket: &Path, ports: &[RangeInclusive<u16>]) -> Result<Opened, Reason> {

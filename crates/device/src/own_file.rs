@@ -6,7 +6,7 @@
 //!
 //! - [`open`], [`read`], [`replace`]: files that the house itself names, such as locks and saved settings. Only their owner may read them.
 //! - [`output`]: files that the caller of a command has named. In a directory where nobody else can write, links are followed as usual.
-//! - [`check_output`], [`check_output_directory`], [`Room`]: the same before the work that makes the output.
+//! - [`check_output`], [`check_output_directory`], [`lacking_room`]: the same before the work that makes the output.
 //! - [`set_socket_mode`]: the mode of a Unix socket, whatever has its name by now.
 
 mod output;
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 pub use output::{append, check_output, check_output_directory, output, write_output};
-pub use room::{NoRoom, Room};
+pub use room::{NoRoom, lacking_room};
 
 /// The mode of the house's own files.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);

@@ -29,7 +29,7 @@ use transom_base::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
-use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix, hardware};
+use crate::interface::{InterfaceError, InterfaceState, Interfaces, IpPrefix};
 use crate::link::{ETHERNET_LEN, Link, Mac, OnLink, Routes, Taken};
 use crate::many;
 use crate::open::kind_of;
@@ -48,45 +48,29 @@ const LONGEST: usize = 65_535;
 
 /// Why there is no such device.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PacketError {
-    /// There is no such interface.
+pub(crate) enum PacketError {
     #[error("there is no interface {name}")]
-    NoInterface {
-        /// Its name.
-        name: String,
-        /// Those that there are.
-        there_are: Vec<String>,
-    },
-    /// The interface carries something else.
+    NoInterface { name: String, there_are: Vec<String> },
     #[error("{0} carries no Ethernet frames")]
     NoEthernet(String),
-    /// The interface is down.
     #[error("{0} is down")]
     Down(String),
-    /// The stack needs an address.
     #[error("the stack on it needs an address of its own, of the link's network")]
     NoAddress,
-    /// The kernel has the address as well.
     #[error("{0} is the kernel's address: its TCP would answer with resets")]
     KernelAddress(IpAddr),
-    /// Some of the addresses are the kernel's at this interface, and others are not.
+    #[cfg(feature = "bpf")]
     #[error("{0} is not one of the kernel's addresses at this interface, but other named ones are")]
     MixedAddresses(IpAddr),
-    /// The programs that keep the kernel silent cannot be used.
     #[cfg(feature = "bpf")]
     #[error("cannot keep the kernel silent on its own address")]
     Silence(#[source] transom_bpf::BpfError),
-    /// More addresses than the filter has room for.
     #[error("{0} addresses are too many: the maximum is 16")]
     TooManyAddresses(usize),
-    /// The kernel refused the socket.
     #[error("cannot open a packet socket")]
     Socket(#[source] io::Error),
-    /// The kernel does not answer about its interfaces.
     #[error("cannot ask the kernel for its interfaces")]
     Netlink(#[source] io::Error),
-    /// The kernel does not answer about its addresses.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
 }
@@ -99,12 +83,6 @@ impl PacketError {
             PacketError::Down(_) => io::ErrorKind::NetworkDown,
             _ => kind_of(self, io::ErrorKind::InvalidInput),
         }
-    }
-}
-
-impl From<PacketError> for io::Error {
-    fn from(error: PacketError) -> Self {
-        io::Error::new(error.kind(), error)
     }
 }
 
@@ -154,7 +132,7 @@ fn ethernet(interfaces: &mut Interfaces, name: &str) -> Result<InterfaceState, P
         let there_are = there_are.into_iter().map(|other| other.name).collect();
         return Err(PacketError::NoInterface { name: name.into(), there_are });
     };
-    if state.hardware != hardware::ETHER {
+    if state.hardware != libc::ARPHRD_ETHER {
         return Err(PacketError::NoEthernet(name.into()));
     }
     if !state.up {
@@ -247,7 +225,7 @@ pub(crate) fn try_socket(index: u32) -> Result<(), PacketError> {
 }
 
 /// An Ethernet interface that a stack of its own is on.
-pub struct PacketDevice {
+pub(crate) struct PacketDevice {
     socket: PacketSocket,
     place: Place,
     link: Link,
@@ -276,10 +254,7 @@ impl fmt::Debug for PacketDevice {
 impl PacketDevice {
     /// Opens the device of a stack with these addresses at an interface of the calling thread's network namespace. With `offload`, checksums may be left open and
     /// super-segments be sent.
-    ///
-    /// # Errors
-    /// [`PacketError`].
-    pub fn open(
+    pub(crate) fn open(
         interface: &str,
         addresses: &[IpPrefix],
         offload: bool,

@@ -16,7 +16,7 @@
 //! its timeouts. [`destroy_all`](Diag::destroy_all) ends it with an error.
 //!
 //! It takes `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`. An ordinary user has them in a user namespace only, and there programs would not see their own users. So a
-//! process of its own is in there and [makes](maker) the network; all others stay outside. Both kinds are used in the same way.
+//! process of its own is in there and [makes](serve) the network; all others stay outside. Both kinds are used in the same way.
 //!
 //! # Differences from the host's network that remain
 //! - Scoped addresses: `fe80::1%eth0` names an interface by the number that it has outside, and there is none with it here. `SO_BINDTODEVICE` knows the one
@@ -37,7 +37,7 @@ use crate::namespace::Namespace;
 mod device;
 mod error;
 mod here;
-pub mod maker;
+mod maker;
 mod parameters;
 mod paths;
 mod settings;
@@ -49,8 +49,9 @@ pub use error::PrivateError;
 pub use here::Change;
 use here::Here;
 use maker::Maker;
+pub use maker::{Client, MakerError, serve, serve_client};
 pub use settings::{InterfaceKind, PrivateSettings};
-pub use sockets::{Caller, Family, Home, SocketError, SocketMaker, may_bind_low_ports};
+pub use sockets::{Caller, Family, Home, SocketMaker, may_bind_low_ports};
 
 /// A private network, which [`PrivateSettings::open`] makes. Its namespace lives as long as this value, the device, or a socket in it.
 pub struct PrivateNetwork {

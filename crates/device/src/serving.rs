@@ -3,13 +3,13 @@
 //! - [`after_accept`] says what an error of accept(2) means for the listener; [`accept_next`] heeds it.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
 //! - [`Slots`] bounds how many are served at a time.
-//! - [`front`] stands before every server of pages and measures.
+//! - [`serve`] is the front that stands before every server of pages and measures.
 //! - [`serve_metrics`] answers Prometheus, with [`MetricsText`].
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
 mod deadline;
 mod exposition;
-pub mod front;
+mod front;
 mod metrics;
 mod slots;
 #[cfg(test)]
@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
 pub use exposition::{MetricsText, labels};
+pub use front::{Guest, MOST_GUESTS, MOST_STREAMS, Serving, serve};
 pub use metrics::serve_metrics;
 pub use slots::{Slot, Slots};
 pub use unix_name::{MOST_ASKING, UnixName};

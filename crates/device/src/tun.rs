@@ -48,7 +48,6 @@ mod ioctl;
 mod joining;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
-pub use handed_over::NewTun;
 
 /// An open TUN interface.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ mod tests;
 /// |---|---|
 /// | `shared`, `shared:SOCKET` | the machine's own address, by way of the broker that listens at the Unix socket |
 /// | `tun:NAME` | a [TUN interface](crate::tun), which is made unless it exists |
-/// | `packet:INTERFACE` | the [frames](crate::PacketDevice) of an Ethernet interface, beside the kernel's network |
+/// | `packet:INTERFACE` | the frames of an Ethernet interface, beside the kernel's network |
 /// | `xdp:INTERFACE` | the same by AF_XDP |
 /// | `udp:ADDRESS:PORT` | UDP datagrams to another Transom, which has `udp:listen:ADDRESS:PORT` |
 /// | `demux:SOCKET` | the device of [another process](crate::Demultiplexer), which hands packets over by their ports |
@@ -62,7 +62,14 @@ pub enum DeviceWord {
         interface: String,
     },
     /// UDP datagrams to and from another Transom.
-    Udp(UdpEnd),
+    Udp {
+        /// It waits for others there; otherwise it knows that the other is there.
+        listens: bool,
+        /// A name or an address.
+        host: String,
+        /// The UDP port.
+        port: u16,
+    },
     /// The device of another process.
     Demux {
         /// The socket at which that process listens.
@@ -82,25 +89,6 @@ pub enum DeviceWord {
     },
 }
 
-/// Which end of a tunnel in UDP.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum UdpEnd {
-    /// The one that knows where the other is.
-    To(HostPort),
-    /// The one that waits for others.
-    Listen(HostPort),
-}
-
-/// A host, by name or address, and a UDP port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct HostPort {
-    /// A name or an address.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
-
 /// The kinds of device: the part of the word before the colon, and a word as an example.
 const KINDS: [(&str, &str); 8] = [
     ("shared", "shared"),
@@ -116,50 +104,10 @@ const KINDS: [(&str, &str); 8] = [
 /// All words there are, for messages.
 pub(crate) const WORDS: &str = "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, demux:SOCKET, fd:NUMBER and mem:NAME";
 
-/// Why a text names no device.
+/// Why a text names no device, and one that it may have been meant to name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WordError {
-    /// There is no text.
-    #[error("no device is named; there are {WORDS}")]
-    Empty,
-    /// The kind is not known, and a known one looks like it.
-    #[error("there is no device called `{kind}`; did you mean `{nearest}`?")]
-    Unknown {
-        /// The text before the colon.
-        kind: String,
-        /// The word that it may have been meant to be.
-        nearest: String,
-    },
-    /// The kind is not known.
-    #[error("there is no device called `{0}`; there are {WORDS}")]
-    Strange(String),
-    /// A name alone, as of an interface.
-    #[error(
-        "`{0}` does not say what kind of device it is; write `tun:{0}` for a TUN interface, `packet:{0}` for an Ethernet interface"
-    )]
-    NoKind(String),
-    /// The kind needs more words.
-    #[error("`{kind}` needs {what}, as in `{example}`")]
-    Incomplete {
-        /// The kind.
-        kind: &'static str,
-        /// The missing part.
-        what: &'static str,
-        /// A whole word.
-        example: &'static str,
-    },
-    /// The text after the colon makes no sense.
-    #[error("`{text}` is not {what}, as in `{example}`")]
-    Wrong {
-        /// The text.
-        text: String,
-        /// The expected text.
-        what: &'static str,
-        /// A whole word.
-        example: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct WordError(String);
 
 const ENDS: &str = "an address or name and a UDP port";
 
@@ -168,7 +116,7 @@ impl FromStr for DeviceWord {
 
     fn from_str(text: &str) -> Result<Self, WordError> {
         if text.trim().is_empty() {
-            return Err(WordError::Empty);
+            return Err(WordError(format!("no device is named; there are {WORDS}")));
         }
         let (kind, rest) = match text.split_once(':') {
             Some((kind, rest)) => (kind, Some(rest)),
@@ -177,13 +125,12 @@ impl FromStr for DeviceWord {
         let Some((kind, example)) = KINDS.iter().find(|(name, _)| *name == kind) else {
             return Err(unknown(kind, rest));
         };
-        let missing = |what| WordError::Incomplete { kind, what, example };
+        let missing = |what| WordError(format!("`{kind}` needs {what}, as in `{example}`"));
         let interface = || {
             let name = rest.filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| missing("the name of an interface"))?;
             let what = "the name of an interface, which has 1 to 15 bytes, no blank and no slash";
-            let wrong = |_| WordError::Wrong { text: name.into(), what, example };
-            checked_name(name).map(str::to_owned).map_err(wrong)
+            checked_name(name).map(str::to_owned).map_err(|_| wrong(name, what, example))
         };
         Ok(match *kind {
             "shared" => match rest {
@@ -196,20 +143,19 @@ impl FromStr for DeviceWord {
             "xdp" => DeviceWord::Xdp { interface: interface()? },
             "udp" => {
                 let rest = rest.filter(|rest| !rest.is_empty()).ok_or_else(|| missing(ENDS))?;
-                DeviceWord::Udp(udp_end(rest)?)
+                udp(rest)?
             }
             "demux" => {
                 let rest = rest.filter(|rest| !rest.is_empty());
                 let rest = rest.ok_or_else(|| missing("the path of a socket"))?;
                 let what = "the path of a socket, and ports after commas";
-                demux(rest).ok_or_else(|| WordError::Wrong { text: rest.into(), what, example })?
+                demux(rest).ok_or_else(|| wrong(rest, what, example))?
             }
             "fd" => {
                 let rest = rest.filter(|rest| !rest.is_empty());
                 let rest = rest.ok_or_else(|| missing("the number of a descriptor"))?;
                 let number = rest.parse().ok().filter(|number| *number <= i32::MAX as u32);
-                let what = "the number of a descriptor";
-                let wrong = || WordError::Wrong { text: rest.into(), what, example };
+                let wrong = || wrong(rest, "the number of a descriptor", example);
                 DeviceWord::Fd { number: number.ok_or_else(wrong)? }
             }
             _ => DeviceWord::Memory { name: rest.unwrap_or_default().into() },
@@ -228,6 +174,11 @@ fn demux(text: &str) -> Option<DeviceWord> {
     Some(DeviceWord::Demux { socket, ports: parts.map(range).collect::<Option<Vec<_>>>()? })
 }
 
+/// The message about the text after a colon that makes no sense.
+fn wrong(text: &str, what: &str, example: &str) -> WordError {
+    WordError(format!("`{text}` is not {what}, as in `{example}`"))
+}
+
 /// The message about a kind that does not exist.
 fn unknown(kind: &str, rest: Option<&str>) -> WordError {
     let lower = kind.to_lowercase();
@@ -235,30 +186,32 @@ fn unknown(kind: &str, rest: Option<&str>) -> WordError {
     let nearest = KINDS.iter().map(|(name, example)| (likeness(name), name, example)).min();
     // Half of a short word may be wrong by chance.
     let close = |distance: usize, name: &str| distance <= 1 || distance * 3 <= name.len();
-    match (nearest, rest) {
+    WordError(match (nearest, rest) {
         (Some((distance, name, example)), _) if close(distance, name) => {
             let nearest = match rest {
                 Some(rest) if !rest.is_empty() => format!("{name}:{rest}"),
                 _ => (*example).into(),
             };
-            WordError::Unknown { kind: kind.into(), nearest }
+            format!("there is no device called `{kind}`; did you mean `{nearest}`?")
         }
-        (_, None) if checked_name(kind).is_ok() => WordError::NoKind(kind.into()),
-        _ => WordError::Strange(kind.into()),
-    }
+        (_, None) if checked_name(kind).is_ok() => format!(
+            "`{kind}` does not say what kind of device it is; write `tun:{kind}` for a TUN interface, `packet:{kind}` for an Ethernet interface"
+        ),
+        _ => format!("there is no device called `{kind}`; there are {WORDS}"),
+    })
 }
 
 /// `ADDRESS:PORT`, `listen:ADDRESS:PORT` or `listen:PORT`.
-fn udp_end(text: &str) -> Result<UdpEnd, WordError> {
+fn udp(text: &str) -> Result<DeviceWord, WordError> {
     let (listens, end) = match text.strip_prefix("listen:") {
         Some(end) => (true, end),
         None => (false, text),
     };
     let example = if listens { "udp:listen:0.0.0.0:4000" } else { "udp:192.0.2.1:4000" };
-    let wrong = || WordError::Wrong { text: end.into(), what: ENDS, example };
+    let wrong = || wrong(end, ENDS, example);
     let port = |text: &str| text.parse().ok().filter(|port| *port != 0);
     if let Some(port) = port(end).filter(|_| listens) {
-        return Ok(UdpEnd::Listen(HostPort { host: Ipv4Addr::UNSPECIFIED.to_string(), port }));
+        return Ok(DeviceWord::Udp { listens, host: Ipv4Addr::UNSPECIFIED.to_string(), port });
     }
     let (host, port_text) = end.rsplit_once(':').ok_or_else(wrong)?;
     let port = port(port_text).ok_or_else(wrong)?;
@@ -269,25 +222,14 @@ fn udp_end(text: &str) -> Result<UdpEnd, WordError> {
         None => return Err(wrong()),
     };
     let anywhere = host.parse().is_ok_and(|address: IpAddr| address.is_unspecified());
-    let end = HostPort { host, port };
     // Nobody is at no address, so one waits there for others.
-    Ok(if listens || anywhere { UdpEnd::Listen(end) } else { UdpEnd::To(end) })
+    Ok(DeviceWord::Udp { listens: listens || anywhere, host, port })
 }
 
 /// Whether this could be the name of a host or an IPv4 address (RFC 1123 section 2.1; underscores exist).
 fn is_host_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     (1..=253).contains(&name.len()) && name.bytes().all(fits)
-}
-
-impl fmt::Display for HostPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
 }
 
 impl fmt::Display for DeviceWord {
@@ -298,8 +240,13 @@ impl fmt::Display for DeviceWord {
             DeviceWord::Tun { name } => write!(f, "tun:{name}"),
             DeviceWord::Packet { interface } => write!(f, "packet:{interface}"),
             DeviceWord::Xdp { interface } => write!(f, "xdp:{interface}"),
-            DeviceWord::Udp(UdpEnd::To(end)) => write!(f, "udp:{end}"),
-            DeviceWord::Udp(UdpEnd::Listen(end)) => write!(f, "udp:listen:{end}"),
+            DeviceWord::Udp { listens, host, port } => {
+                f.write_str(if *listens { "udp:listen:" } else { "udp:" })?;
+                match host.contains(':') {
+                    true => write!(f, "[{host}]:{port}"),
+                    false => write!(f, "{host}:{port}"),
+                }
+            }
             DeviceWord::Demux { socket, ports } => {
                 write!(f, "demux:{}", socket.display())?;
                 ports.iter().try_for_each(|range| match (range.start(), range.end()) {

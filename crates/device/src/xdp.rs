@@ -1,6 +1,6 @@
 //! An Ethernet interface by AF_XDP: frames pass between the driver and memory of ours, and never become the kernel's packets.
 //!
-//! As with [`packet`](crate::PacketDevice), the stack is a station of its own on the link. A program at the driver gives us the frames for that station, and
+//! As with [`packet`](crate::packet), the stack is a station of its own on the link. A program at the driver gives us the frames for that station, and
 //! leaves the rest to the kernel. A packet socket receives broadcast questions (ARP, neighbour discovery), so that the kernel receives them too.
 //!
 //! Some drivers copy nothing; others, such as veth, copy each frame. There are no super-segments and no open checksums: the stack's are cut and
@@ -43,37 +43,18 @@ const LONGEST_SUPER_SEGMENT: usize = 65_535;
 
 /// Why there is no such device.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum XdpError {
-    /// The interface, or the stack's addresses.
+pub(crate) enum XdpError {
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// Frames come in by too many queues.
     #[error("{interface} has more than {most} queues")]
-    Queues {
-        /// The interface.
-        interface: String,
-        /// How many it may have.
-        most: usize,
-    },
+    Queues { interface: String, most: usize },
     /// The interface's packets are too long for the memory shared with the kernel.
     #[error("the MTU of {mtu} bytes is too large: the maximum is {}", LONGEST_FRAME - ETHERNET_LEN)]
-    Mtu {
-        /// The interface's MTU.
-        mtu: usize,
-    },
-    /// The program was not loaded or not attached.
+    Mtu { mtu: usize },
     #[error("cannot {action}")]
-    Program {
-        /// The action that failed.
-        action: &'static str,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The kernel refused the socket or its memory.
+    Program { action: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot open an AF_XDP socket")]
     Socket(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The system gives no descriptor.
     #[error("the system refuses memory or descriptors for the device")]
     System(#[source] io::Error),
 }

@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use crate::support::by_hand::{ByHand, addresses, pattern};
 use crate::support::*;
 use transom_device::namespace::Namespace;
+use transom_device::open::{OpenOptions, open};
 use transom_device::tun::{Tun, TunBuilder, TunOffload};
-use transom_device::{Device, PacketDevice, TxPacket};
+use transom_device::{Device, TxPacket};
 
 fn plain() -> TunBuilder {
     Tun::builder()
@@ -193,7 +194,7 @@ fn packets_to_an_interface_that_is_gone_are_counted() {
 }
 
 /// A packet device on one end of a wire, and the kernel's namespace at the other.
-fn on_a_wire() -> Option<(Namespace, Namespace, PacketDevice)> {
+fn on_a_wire() -> Option<(Namespace, Namespace, Box<dyn Device>)> {
     let (here, there) = (quiet_namespace()?, quiet_namespace()?);
     here.add_veth("near", &there, "far").unwrap();
     here.interfaces().set_up("near", true).unwrap();
@@ -202,9 +203,10 @@ fn on_a_wire() -> Option<(Namespace, Namespace, PacketDevice)> {
     interfaces.add_address("far", "192.0.2.1/24".parse().unwrap()).unwrap();
     assert!(interfaces.wait_until_local(addresses(false).0, PATIENCE).unwrap());
     drop(interfaces);
-    let addresses = ["192.0.2.2/24".parse().unwrap()];
-    match here.run(|| PacketDevice::open("near", &addresses, true)).unwrap() {
-        Ok(device) => Some((here, there, device)),
+    let word = "packet:near".parse().unwrap();
+    let options = OpenOptions::default().with_addresses(vec!["192.0.2.2/24".parse().unwrap()]);
+    match here.run(|| open(&word, &options)).unwrap() {
+        Ok(opened) => Some((here, there, opened.device)),
         Err(error) => {
             eprintln!("SKIPPED: no packet socket: {error}");
             None

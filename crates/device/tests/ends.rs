@@ -14,7 +14,7 @@ use transom_device::{
 
 use crate::support::{PATIENCE, namespace};
 
-const SYN_SENT: KernelTcpState = KernelTcpState(2);
+const SYN_SENT: KernelTcpState = KernelTcpState::Other(2);
 
 /// Waits until a socket with this number is told.
 fn wait_for(events: &mut DestroyEvents, cookie: u64) -> TcpSocket {

@@ -60,7 +60,7 @@ fn a_panic_inside_is_a_panic_outside() {
 /// Two namespaces joined by a veth pair with addresses on both ends.
 fn joined() -> Option<(Namespace, Namespace)> {
     let (left, right) = (namespace()?, namespace()?);
-    if let Err(error) = left.add_veth("left0", &right, "right0") {
+    if let Err(error) = left.add_veth("left0", &right, "right0").map_err(io::Error::from) {
         if error.kind() == io::ErrorKind::Unsupported {
             eprintln!("SKIPPED: this kernel has no veth: {error:?}");
             return None;
@@ -140,7 +140,6 @@ fn interfaces_are_set_as_asked() {
         assert!(!interfaces.state("left0").unwrap().up);
         interfaces.set_up("left0", true).unwrap();
         let error = interfaces.add_address("left0", prefix("192.0.2.1/24")).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(error.to_string(), "cannot add an address to left0");
         let reason = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         assert_eq!(reason.map(io::Error::kind), Some(io::ErrorKind::AlreadyExists));

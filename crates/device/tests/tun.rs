@@ -413,7 +413,7 @@ fn super_segments_of_small_segments_are_cut_here() {
         for v6 in [false, true] {
             let (mut hand, mut stream) = ByHand::accept(&mut tun, &namespace, v6);
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let before = namespace.interfaces().counters(tun.name()).unwrap();
+            let before = namespace.interfaces().state(tun.name()).unwrap().counters;
             let sent = pattern(20_000);
             let ip_header_len: u16 = if v6 { 40 } else { 20 };
             let header_len = ip_header_len + 20;
@@ -428,7 +428,7 @@ fn super_segments_of_small_segments_are_cut_here() {
             let mut received = vec![0; sent.len()];
             stream.read_exact(&mut received).unwrap();
             assert!(received == sent);
-            let after = namespace.interfaces().counters(tun.name()).unwrap();
+            let after = namespace.interfaces().state(tun.name()).unwrap().counters;
             let packets = after.received - before.received;
             assert_eq!(packets, if least > 0 { 20 } else { 1 }, "{least}");
             hand.seq = hand.seq.wrapping_add(sent.len() as u32);

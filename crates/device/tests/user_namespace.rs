@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, sockopt};
 use transom_device::namespace::{Namespace, UserNamespaceError, enter_user_namespace};
-use transom_device::private::maker::{self, MakerError};
 use transom_device::private::{
-    Caller, Change, Family, Home, InterfaceKind, PrivateDevice, PrivateError, PrivateNetwork,
-    PrivateSettings, SocketMaker,
+    Caller, Change, Family, Home, InterfaceKind, MakerError, PrivateDevice, PrivateError,
+    PrivateNetwork, PrivateSettings, SocketMaker,
 };
 use transom_device::tun::{Tun, TunError};
 use transom_device::{Device, Diag, Outcome, TxPacket, cookie_of};
@@ -33,7 +32,7 @@ fn main() -> ExitCode {
         Some("--ordinary-user") => ordinary_user(),
         Some("--too-late") => too_late(),
         Some("--use-network") => use_network(),
-        Some("--maker") => maker::serve(std::io::stdin()).unwrap(),
+        Some("--maker") => transom_device::private::serve(std::io::stdin()).unwrap(),
         Some("--outside") => outside(&[InterfaceKind::Any, InterfaceKind::Veth]),
         Some("--outside-by-tun") => outside(&[InterfaceKind::Tun]),
         Some("--killed") => killed(),
@@ -402,7 +401,7 @@ fn changes(network: &mut PrivateNetwork, sockets: &mut SocketMaker, caller: &Cal
     assert!(!bind());
     network.change(Change::AddAddress(address)).unwrap();
     assert!(bind());
-    let again = network.change(Change::AddAddress(address)).unwrap_err();
+    let again = std::io::Error::from(network.change(Change::AddAddress(address)).unwrap_err());
     assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists, "{again:?}");
     network.change(Change::RemoveAddress(address)).unwrap();
     assert!(!bind());

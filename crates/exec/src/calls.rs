@@ -159,7 +159,9 @@ impl Supervisor {
             return Err(Refusal::Continue);
         }
         let socket = self.inner.maker.take(family, &caller);
-        let socket = socket.map_err(|error| Refusal::Error(error.number()))?;
+        // The kernel's number; without one, a lack of means.
+        let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::ENOBUFS);
+        let socket = socket.map_err(|error| Refusal::Error(number(error)))?;
         if kind & libc::SOCK_NONBLOCK != 0 {
             rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
         }

@@ -121,7 +121,7 @@ pub fn guard(socket: impl AsFd) -> io::Result<()> {
 /// The processes that have a listener of this network namespace.
 fn servers(diag: &mut Diag) -> io::Result<Vec<OwnedFd>> {
     let sockets = diag.tcp()?;
-    let listening = sockets.iter().filter(|socket| socket.state == KernelTcpState::LISTEN);
+    let listening = sockets.iter().filter(|socket| socket.state == KernelTcpState::Listen);
     let links: HashSet<String> =
         listening.map(|socket| format!("socket:[{}]", socket.inode)).collect();
     let mut servers = Vec::new();

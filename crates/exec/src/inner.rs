@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use transom_device::interface::IpPrefix;
-use transom_device::private::maker::MakerError;
 use transom_device::private::{
-    Caller, Family, Home, PrivateDevice, PrivateError, PrivateNetwork, PrivateSettings, SocketMaker,
+    Caller, Family, Home, MakerError, PrivateDevice, PrivateError, PrivateNetwork, PrivateSettings,
+    SocketMaker,
 };
 use transom_device::{DestroyEvents, Diag, cookie_of, namespace_of};
 use transom_net::{Limits, ListenConfig, Profile, Stack, TcpListener};
@@ -60,8 +60,8 @@ pub struct Inner {
 impl Inner {
     /// Makes the network. Programs find in it what they would find in the host's. `own` are the addresses of Transom's host, if there is one: programs see them as
     /// their own. The kernel's are there as well, for connections and listeners that are the kernel's. `maker` is a program and its argument that call
-    /// [`maker::serve`](transom_device::private::maker::serve): it makes the network for an ordinary user. Where the system gives such users no user namespace,
-    /// `lender` is asked for a socket that [somebody with more rights](transom_device::private::maker::serve_client) serves.
+    /// [`maker::serve`](transom_device::private::serve): it makes the network for an ordinary user. Where the system gives such users no user namespace,
+    /// `lender` is asked for a socket that [somebody with more rights](transom_device::private::serve_client) serves.
     ///
     /// # Errors
     /// [`InnerError`].
@@ -107,8 +107,7 @@ impl Inner {
         let home = Home::here()?;
         let mut maker = SocketMaker::new(&self.network, SPARE_SOCKETS)?;
         let ourselves = Caller::ourselves(&home)?;
-        let probe = maker.take(Family::V4, &ourselves);
-        let cookie = probe.map_err(io::Error::other).and_then(|socket| namespace_of(&socket))?;
+        let cookie = namespace_of(maker.take(Family::V4, &ourselves)?)?;
         let network = self.network;
         Ok(Running { stack, listener, maker, home, ourselves, diag, ends, cookie, network })
     }

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
-use transom_device::intercept::{open_process, open_thread, read_memory, write_memory};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use transom_device::intercept::{open_thread, read_memory, write_memory};
 
 /// The most descriptors that are being closed at once.
 const MAX_CLOSING: usize = 64;
@@ -21,7 +21,10 @@ fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
     let process = match open_thread(thread) {
         Ok(process) => process,
         // An older kernel: the descriptors are those of the process, as a rule.
-        Err(_) => open_process(process_of(thread)?)?,
+        Err(_) => {
+            let process = i32::try_from(process_of(thread)?).ok().and_then(Pid::from_raw);
+            pidfd_open(process.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?
+        }
     };
     Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
 }

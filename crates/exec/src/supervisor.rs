@@ -488,8 +488,8 @@ impl Supervisor {
         // The same ends may be another socket's by now. One that waits to be accepted is no process's yet.
         let other = self.inner.diag.find(ends.0, ends.1).ok().flatten();
         if other.is_some_and(|other| {
-            let is_open = KernelTcpState::ESTABLISHED == other.state
-                || KernelTcpState::SYN_RECV == other.state
+            let is_open = KernelTcpState::Established == other.state
+                || KernelTcpState::SynReceived == other.state
                 || other.inode != 0;
             is_open && Some(other.cookie) != cookie
         }) {

@@ -18,8 +18,9 @@ use std::thread;
 use std::time::Instant;
 
 use support::{BOTTLENECK, Net, Offloads, network, policy, run};
+use transom_bpf::count_cost;
 use transom_device::namespace::Namespace;
-use transom_forwarder::tc::{Cost, Options, Tc, count_cost};
+use transom_forwarder::tc::{Options, Tc};
 use transom_forwarder::{Deployment, Refusal};
 use transom_testkit::packets;
 use transom_wire::tcp::{Flags, Options as TcpOptions};
@@ -33,7 +34,7 @@ const HIGHER: [f64; 3] = [10.0, 5.0, 2.5];
 /// The queue of a shaped link, in bytes: 8 ms at 1 Gbit/s.
 const SHAPED_LIMIT: u64 = 1_000_000;
 
-fn main() -> Result<(), Refusal> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     alone()?;
     let mut rows = Vec::new();
     for offloads in [Offloads::On, Offloads::Off] {
@@ -52,8 +53,9 @@ fn main() -> Result<(), Refusal> {
             throughput(&net, bytes);
             let counters = tc.status(0)?.counters;
             println!("  {} acknowledgements, {} rewritten", counters.acks, counters.rewritten);
-            for Cost { program, nanoseconds, runs, .. } in tc.cost()? {
-                println!("  {program}: {} ns in each of {runs} runs", nanoseconds / runs.max(1));
+            for (program, time, runs) in tc.cost()? {
+                let each = time.as_nanos() as u64 / runs.max(1);
+                println!("  {program}: {each} ns in each of {runs} runs");
             }
         }
         let higher = HIGHER.into_iter().find(|rate| 2.0 * rate <= most);

@@ -23,7 +23,7 @@
 
 mod control;
 mod latest;
-pub mod metrics;
+mod metrics;
 mod nfqueue;
 mod policy;
 mod refusal;
@@ -37,6 +37,6 @@ mod worker;
 pub use nfqueue::{Nfqueue, check_nfqueue_privileges};
 pub use policy::PolicyFile;
 pub use refusal::Refusal;
-pub use server::{Shared, StatusSocket, ask, default_path, serve_metrics};
+pub use server::{Shared, StatusSocket, ask, default_path};
 pub use status::{Counters, Deployment, FlowStatus, PartStatus, QueueStatus, Status};
 pub use user::{User, check_user_privileges};

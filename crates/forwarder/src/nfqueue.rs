@@ -93,8 +93,9 @@ impl Nfqueue {
         if kind == "noqueue" {
             return Err(Refusal::Queue { device: device.to_owned(), kind });
         }
-        let forward = bind(FIRST_NUMBER, QueueOptions::new(HEADERS, HELD).with_offloads(true))?;
-        let whole = QueueOptions::new(u16::MAX, HELD);
+        let headers = QueueOptions { copy: HEADERS, offloads: true, held: HELD };
+        let whole = QueueOptions { copy: u16::MAX, offloads: false, held: HELD };
+        let forward = bind(FIRST_NUMBER, headers)?;
         let returning = bind(forward.number().saturating_add(1), whole)?;
         let mut rules = Rules::install(device, forward.number(), returning.number())?;
 

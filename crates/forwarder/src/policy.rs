@@ -20,6 +20,7 @@ use std::fmt::Display;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::Path;
+use std::str::FromStr;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -92,15 +93,6 @@ impl PolicyFile {
         self.control.policy.fits(self.queue.limit()).map_err(|error| error.to_string())
     }
 
-    /// Understands a policy file's text.
-    ///
-    /// # Errors
-    /// [`Refusal`] with the defect and its place, also when the queue that it names is too short for its policy.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
-        let shown = |defect: Defect| Refusal::Parameter(defect.shown("policy", text));
-        PolicyFile::understand(text).map_err(shown)
-    }
-
     fn understand(text: &str) -> Result<Self, Defect> {
         let raw: Raw = toml::from_str(text).map_err(|error| Defect::of_toml(text, &error))?;
         let rate = raw.rate.as_ref().map(|value| read(value, rate)).transpose()?;
@@ -132,6 +124,16 @@ impl PolicyFile {
     }
 }
 
+impl FromStr for PolicyFile {
+    type Err = Refusal;
+
+    /// Understands a policy file's text, or says the defect and its place, also when the queue that it names is too short for its policy.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let shown = |defect: Defect| Refusal::Parameter(defect.shown("policy", text));
+        PolicyFile::understand(text).map_err(shown)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use transom_router::queue::Limit;
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_policy_file_is_read() {
-        let file = PolicyFile::parse(
+        let file = PolicyFile::from_str(
             "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'\n\
              returns-only = true\nsearched = true\nmss = 1000",
         )
@@ -159,18 +161,20 @@ mod tests {
         assert_eq!(file.queue, Limit::Bytes(75_000).into());
         assert!(!target.syn_windows);
         let text = "policy = 'target-window(upper=40kB, lower=20kB, syn-windows)'";
-        let PolicyConfig::TargetWindow(target) = PolicyFile::parse(text).unwrap().control.policy
+        let PolicyConfig::TargetWindow(target) = PolicyFile::from_str(text).unwrap().control.policy
         else {
             panic!("another policy")
         };
         assert!(target.syn_windows);
         // What follows from the rate.
-        assert!(PolicyFile::parse("policy = 'fair-share(queue=20kB)'\nrate = '1Gbit/s'").is_ok());
+        assert!(
+            PolicyFile::from_str("policy = 'fair-share(queue=20kB)'\nrate = '1Gbit/s'").is_ok()
+        );
     }
 
     #[test]
     fn a_policy_fits_the_queue_that_is_named() {
-        let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
+        let refused = |text: &str| PolicyFile::from_str(text).unwrap_err().to_string();
         let target = "policy = 'target-window(upper=100kB, lower=20kB)'";
         for queue in ["75kB", "100kB", "red(limit=75kB)"] {
             let error = refused(&format!("{target}\nqueue = '{queue}'"));
@@ -179,12 +183,12 @@ mod tests {
                 format!("a queue limited to {limit} never exceeds target-window's `upper` (100kB)");
             assert!(error.contains(&expected), "{queue}: {error}");
         }
-        assert!(PolicyFile::parse(&format!("{target}\nqueue = '101kB'")).is_ok());
+        assert!(PolicyFile::from_str(&format!("{target}\nqueue = '101kB'")).is_ok());
         let delay = "policy = 'ack-delay(above=75kB, rate=1Mbit/s)'\nqueue = '75kB'";
         assert!(refused(delay).contains("`above` (75kB)"));
         // Mode user has a queue of its own where none is named; the interface of another mode may have any.
         let long =
-            PolicyFile::parse("policy = 'target-window(upper=1000 packets, lower=1 packet)'");
+            PolicyFile::from_str("policy = 'target-window(upper=1000 packets, lower=1 packet)'");
         assert!(long.unwrap().fits().unwrap_err().to_string().contains("1000 packets"));
     }
 
@@ -192,7 +196,7 @@ mod tests {
     #[test]
     fn mistakes_are_shown_at_their_place() {
         let good = "policy = 'target-window(upper=40kB, lower=20kB)'\n";
-        let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
+        let refused = |text: &str| PolicyFile::from_str(text).unwrap_err().to_string();
         let expected = "a policy file has no key `flow`\n --> policy:2:1\n  |\n2 | flow = 3\n  | ^^^^\n  = hint: did you mean `flows`?";
         assert_eq!(refused(&format!("{good}flow = 3")), expected);
         let wrong = refused("policy = 'target-window(uper=40kB, lower=20kB)'");
@@ -215,7 +219,7 @@ mod tests {
             ("policy = 'none()'", "`none()` is not a window policy"),
             ("policy = 'widest'", "`widest` is not a window policy"),
         ] {
-            let error = PolicyFile::parse(text).unwrap_err().to_string();
+            let error = PolicyFile::from_str(text).unwrap_err().to_string();
             assert!(error.contains(what), "{text}: {error}");
         }
     }

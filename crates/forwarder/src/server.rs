@@ -15,8 +15,8 @@ use std::time::Duration;
 use transom_device::own_file;
 use transom_device::serving::{self, Deadline, UnixName};
 
+use crate::Refusal;
 use crate::status::{Deployment, Status};
-use crate::{Refusal, metrics};
 
 /// So long a question and its answer may take together.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,11 +36,6 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Shares a deployment.
-    pub fn new(deployment: Box<dyn Deployment>) -> Self {
-        Shared(Arc::new(Mutex::new(Some(deployment))))
-    }
-
     /// Code under the lock leaves the state consistent, even if it panics.
     fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Deployment>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,6 +55,19 @@ impl Shared {
     /// As there.
     pub fn maintain(&self) -> Result<(), Refusal> {
         self.lock().as_mut().map_or(Ok(()), |deployment| deployment.maintain())
+    }
+
+    /// Answers Prometheus on a separate thread. Returns its address.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn serve_metrics(&self, at: SocketAddr) -> Result<SocketAddr, Refusal> {
+        let deployment = self.clone();
+        let text = move || {
+            let status = deployment.status(0).map_err(|refusal| refusal.to_string())?;
+            Ok(status.metrics())
+        };
+        serving::serve_metrics(at, text).map_err(Refusal::io(format!("cannot listen at {at}")))
     }
 
     /// Ends the deployment, and removes what it has put into the system.
@@ -99,13 +107,16 @@ impl StatusSocket {
         Ok(StatusSocket(name))
     }
 
-    /// Answers on a separate thread until this is dropped.
+    /// Answers for a deployment on a separate thread until this is dropped.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn serve(&self, deployment: Shared) -> Result<(), Refusal> {
-        let serving = self.0.serve("status", move |stream| answer(&stream, &deployment));
-        serving.map_err(Refusal::io("cannot start a thread"))
+    pub fn serve(&self, deployment: Box<dyn Deployment>) -> Result<Shared, Refusal> {
+        let shared = Shared(Arc::new(Mutex::new(Some(deployment))));
+        let asked = shared.clone();
+        let serving = self.0.serve("status", move |stream| answer(&stream, &asked));
+        serving.map_err(Refusal::io("cannot start a thread"))?;
+        Ok(shared)
     }
 }
 
@@ -158,18 +169,6 @@ pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
             value["error"].as_str().unwrap_or("the answer is not understood").to_owned(),
         )
     })
-}
-
-/// Answers Prometheus on a separate thread. Returns its address.
-///
-/// # Errors
-/// The system's refusal.
-pub fn serve_metrics(at: SocketAddr, deployment: Shared) -> Result<SocketAddr, Refusal> {
-    let text = move || {
-        let status = deployment.status(0).map_err(|refusal| refusal.to_string())?;
-        Ok(metrics::text(&status))
-    };
-    serving::serve_metrics(at, text).map_err(Refusal::io(format!("cannot listen at {at}")))
 }
 
 #[cfg(test)]

@@ -15,14 +15,13 @@
 //! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted.
 //! Implausible acknowledgements of a flow are not counted either: each passes unchanged, in any number. The core gives a flow up after a few.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramInput};
 use transom_bpf::{Aligned, BpfError, Loaded, set_capacity};
-use transom_device::interface::{Interfaces, hardware};
+use transom_device::interface::Interfaces;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::latest::smallest;
@@ -144,10 +143,8 @@ impl Tc {
         let device = options.device.clone();
         let mut interfaces = refusal::interfaces()?;
         let state = look_at(&mut interfaces, &device)?;
-        let link_header = match state.hardware {
-            hardware::ETHER | hardware::LOOPBACK => 14,
-            hardware::NONE | hardware::RAW_IP => 0,
-            other => return Err(Refusal::Hardware { device, hardware: other }),
+        let Some(link_header) = state.link_header_len() else {
+            return Err(Refusal::Hardware { device, hardware: state.hardware });
         };
         let (parameters, target) = match policy {
             Some(policy) => (
@@ -191,16 +188,16 @@ impl Tc {
         })
     }
 
-    /// The cost of the programs, by name: nanoseconds and runs. The kernel counts only on request (`kernel.bpf_stats_enabled`, or [`count_cost`]).
+    /// The cost of the programs, by name: their time, and how often they ran. The kernel counts only on request (`kernel.bpf_stats_enabled`, or [`transom_bpf::count_cost`]).
     ///
     /// # Errors
     /// When the kernel does not tell.
-    pub fn cost(&self) -> Result<Vec<Cost>, Refusal> {
-        let cost = |name: &str| {
+    pub fn cost(&self) -> Result<Vec<(&'static str, Duration, u64)>, Refusal> {
+        let cost = |(name, _): (&'static str, _)| {
             let (time, runs) = transom_bpf::cost(&*self.programs.program(name)?)?;
-            Ok(Cost { program: name.to_owned(), nanoseconds: time.as_nanos() as u64, runs })
+            Ok((name, time, runs))
         };
-        PROGRAMS.iter().map(|(name, _)| cost(name).map_err(program)).collect()
+        PROGRAMS.into_iter().map(|one| cost(one).map_err(program)).collect()
     }
 
     /// Runs a program `repeat` times on a frame outside of any interface, as if it left or had come in. Returns the frame afterwards, and the time
@@ -339,26 +336,6 @@ impl Deployment for Tc {
         }
         Ok(())
     }
-}
-
-/// The cost of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Cost {
-    /// Its name.
-    pub program: String,
-    /// The time spent in it.
-    pub nanoseconds: u64,
-    /// How often it ran.
-    pub runs: u64,
-}
-
-/// Makes the kernel count what programs cost, all of them, for as long as the result is kept.
-///
-/// # Errors
-/// When the kernel refuses.
-pub fn count_cost() -> Result<OwnedFd, Refusal> {
-    transom_bpf::count_cost().map_err(program)
 }
 
 fn program(source: BpfError) -> Refusal {

@@ -17,7 +17,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transom_device::FrameSocket;
-use transom_device::interface::{Interfaces, hardware};
+use transom_device::interface::Interfaces;
 use transom_router::queue::{Discipline, Event, FlowHasher, Item};
 use transom_router::window::{ChecksumState, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
@@ -133,10 +133,11 @@ impl User {
 /// An interface's number, and the length of its frames' link-layer header.
 fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal> {
     let state = look_at(interfaces, name)?;
-    match state.hardware {
-        hardware::ETHER => Ok((state.index, 14)),
-        hardware::NONE | hardware::RAW_IP => Ok((state.index, 0)),
-        other => Err(Refusal::Hardware { device: name.to_owned(), hardware: other }),
+    match state.link_header_len() {
+        Some(length) if state.hardware != libc::ARPHRD_LOOPBACK => {
+            Ok((state.index, length as usize))
+        }
+        _ => Err(Refusal::Hardware { device: name.to_owned(), hardware: state.hardware }),
     }
 }
 

@@ -42,7 +42,7 @@ fn file() -> PolicyFile {
     let text = format!(
         "policy = 'target-window(upper=40kB, lower=20kB, initial={TARGET}B, most={TARGET}B, rule=section-3.2)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
-    PolicyFile::parse(&text).unwrap()
+    text.parse().unwrap()
 }
 
 /// A connection that is there for long.

@@ -20,7 +20,7 @@ fn file() -> PolicyFile {
     let text = format!(
         "policy = 'target-window(upper=40kB, lower=20kB, rule=section-3.2)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
-    PolicyFile::parse(&text).unwrap()
+    text.parse().unwrap()
 }
 
 /// `forwards` is whether the router's kernel does; else it is a wire.

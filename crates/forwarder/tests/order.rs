@@ -197,7 +197,7 @@ fn user_keeps_the_order() {
     one_processor();
     let Some(net) = wire(Offloads::Off) else { return };
     let text = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB, rule=section-3.2)'\nrate = '1Gbit/s'";
-    let policy = PolicyFile::parse(text).unwrap();
+    let policy: PolicyFile = text.parse().unwrap();
     let made = net.router.run(|| User::start("in", BOTTLENECK, &policy)).unwrap();
     let Some(mut user) = started(made) else { return };
     in_order(&net, &mut user, true);
@@ -208,7 +208,7 @@ fn held_acknowledgements_keep_the_order() {
     one_processor();
     let Some(net) = wire(Offloads::Off) else { return };
     let text = "policy = 'ack-delay(above=1B, most=5ms)'\nrate = '1Mbit/s'";
-    let policy = PolicyFile::parse(text).unwrap();
+    let policy: PolicyFile = text.parse().unwrap();
     let made = net.router.run(|| User::start("in", BOTTLENECK, &policy)).unwrap();
     let Some(mut user) = started(made) else { return };
     let [mut near, far] = sides(&net, false);

@@ -31,7 +31,7 @@ fn tun(namespace: &Namespace, name: &str, offload: TunOffload) -> Option<Tun> {
 }
 
 fn start(namespace: &Namespace, from: &str, device: &str) -> Option<User> {
-    let policy = PolicyFile::parse(TEXT).unwrap();
+    let policy: PolicyFile = TEXT.parse().unwrap();
     match namespace.run(|| User::start(from, device, &policy)).unwrap() {
         Ok(user) => Some(user),
         Err(error @ Refusal::Capability { .. }) => {
@@ -140,7 +140,7 @@ fn offloaded_packets_pass() {
 fn a_tun_and_an_ethernet_interface_are_refused() {
     let Some(net) = wire(Offloads::Off) else { return };
     let Some(_tun) = tun(&net.router, "raw", TunOffload::None) else { return };
-    let policy = PolicyFile::parse(TEXT).unwrap();
+    let policy: PolicyFile = TEXT.parse().unwrap();
     let refused = net.router.run(|| User::start("in", "raw", &policy)).unwrap().unwrap_err();
     assert!(refused.to_string().contains("do not carry the same kind of frames"), "{refused}");
 }

@@ -21,7 +21,7 @@ const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, initial=20kB
 const BYTES: usize = 300_000;
 
 fn file() -> PolicyFile {
-    PolicyFile::parse(TEXT).unwrap()
+    TEXT.parse().unwrap()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ const TEXT: &str = "policy = 'target-window(upper=40kB, lower=20kB, rule=section
 
 /// Started in the router, or `None` and a word about it.
 fn start(net: &Net, text: &str) -> Option<User> {
-    let policy = PolicyFile::parse(text).unwrap();
+    let policy: PolicyFile = text.parse().unwrap();
     match net.router.run(|| User::start("in", BOTTLENECK, &policy)).unwrap() {
         Ok(started) => Some(started),
         Err(error @ Refusal::Capability { .. }) => {
@@ -94,7 +94,7 @@ fn through_every_queue(senders: &'static [&'static str]) {
         }
         assert!(status.queue.sent_bytes > 4 * 300_000, "{queue}");
         assert_eq!(status.queue.marks > 0, marks, "{queue}: {:?}", status.queue);
-        let metrics = transom_forwarder::metrics::text(&status);
+        let metrics = status.metrics();
         assert!(metrics.contains("transom_router_queue_marks_total{"));
         for part in parts {
             let line = format!(
@@ -219,7 +219,7 @@ fn the_rate_is_kept() {
 fn impossible_settings_are_refused() {
     let Some(net) = wire(Offloads::On) else { return };
     let refused = |from: &str, text: &str| {
-        let policy = PolicyFile::parse(text).unwrap();
+        let policy: PolicyFile = text.parse().unwrap();
         net.router.run(|| User::start(from, BOTTLENECK, &policy)).unwrap().unwrap_err()
     };
     assert!(matches!(refused("nowhere", TEXT), Refusal::NoDevice { .. }));

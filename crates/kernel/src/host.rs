@@ -64,15 +64,15 @@ impl Default for Options {
 /// Extensions that run over the sockets of a control group, until it is dropped.
 ///
 /// New connections of the group's processes come under control when they are established. Each gets extensions of its own. The connections that
-/// were there are taken in if the caller asks for that. When it ends, each goes back to the algorithm that it had.
+/// were there are taken in if the caller asks for that. When it is dropped, each goes back to the algorithm that it had, and nothing is left in the kernel.
 #[derive(Debug)]
 pub struct Host {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     stop: AtomicBool,
     state: Mutex<State>,
 }
@@ -93,6 +93,32 @@ struct State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn report(&self) -> HostReport {
+        let state = self.state();
+        let [without_slot, lost_records, garbage, refused, _, kicks, events] = state.counts;
+        let mut connections: Vec<_> = state.connections.values().map(Connection::report).collect();
+        connections.sort_by_key(|connection| connection.cookie);
+        HostReport {
+            process: std::process::id(),
+            cgroup: state.cgroup.clone(),
+            extensions: state.extensions.clone(),
+            controller: state.controller.clone(),
+            seen: state.seen,
+            room: state.room,
+            events,
+            lost_records,
+            without_slot,
+            kicks,
+            garbage,
+            refused,
+            connections,
+        }
+    }
+
+    pub(crate) fn log(&self, from: u64, most: usize) -> LogPart {
+        self.state().log.read(from, most)
     }
 }
 
@@ -152,12 +178,12 @@ impl Host {
 
     /// The connections and what each asks and gets.
     pub fn report(&self) -> HostReport {
-        self.reporter().report()
+        self.shared.report()
     }
 
-    /// The same for other threads.
-    pub fn reporter(&self) -> Reporter {
-        Reporter(self.shared.clone())
+    /// The log's lines from a number on, at most `most`. The last 16,384 are kept.
+    pub fn log(&self, from: u64, most: usize) -> LogPart {
+        self.shared.log(from, most)
     }
 
     /// How many connections got no limits, as there was no room for them.
@@ -168,11 +194,6 @@ impl Host {
     /// Why it does not follow the sockets any more, if so.
     pub fn failure(&self) -> Option<String> {
         self.shared.state().failure.clone()
-    }
-
-    /// Detaches: each socket goes back to the algorithm that it had, and nothing is left in the kernel.
-    pub fn detach(mut self) {
-        self.join();
     }
 
     fn join(&mut self) {
@@ -212,42 +233,6 @@ fn taken_out(choices: &mut Vec<ExtensionChoice>) -> Result<InKernel, KernelError
 impl Drop for Host {
     fn drop(&mut self) {
         self.join();
-    }
-}
-
-/// Tells of a [`Host`].
-#[derive(Clone, Debug)]
-pub struct Reporter(Arc<Shared>);
-
-impl Reporter {
-    /// The connections and what each asks and gets.
-    pub(crate) fn report(&self) -> HostReport {
-        let state = self.0.state();
-        let [without_slot, lost_records, garbage, refused, _, kicks, events] = state.counts;
-        let mut connections: Vec<_> = state.connections.values().map(Connection::report).collect();
-        connections.sort_by_key(|connection| connection.cookie);
-        HostReport {
-            process: std::process::id(),
-            cgroup: state.cgroup.clone(),
-            extensions: state.extensions.clone(),
-            controller: state.controller.clone(),
-            seen: state.seen,
-            room: state.room,
-            events,
-            lost_records,
-            without_slot,
-            kicks,
-            garbage,
-            refused,
-            connections,
-        }
-    }
-}
-
-impl Reporter {
-    /// The log's lines from a number on, at most `most`. The last 16,384 are kept.
-    pub fn log(&self, from: u64, most: usize) -> LogPart {
-        self.0.state().log.read(from, most)
     }
 }
 
@@ -473,7 +458,7 @@ impl Follower {
     fn walk(&mut self, purpose: u64, places: &BTreeSet<u32>) -> Result<(), KernelError> {
         self.control.walk = purpose;
         self.programs.control(&self.control)?;
-        self.places.within(places, || Ok(self.programs.walk()?))
+        self.places.within(places, || self.programs.walk())
     }
 
     /// Takes in the connections that are there.

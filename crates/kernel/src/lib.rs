@@ -5,10 +5,10 @@
 //! [`ObservedLayers`](transom_tcp::extension::ObservedLayers), and writes what comes of them back for each socket. The safe range is enforced in the
 //! kernel too. Requests expire when nobody renews them, and sockets go back to the algorithm that they had.
 //!
-//! [`variable_forms`] says which variables a stock kernel can bound, and which not, each with the reason.
+//! [`variable_forms()`] says which variables a stock kernel can bound, and which not, each with the reason.
 
 mod own_socket;
-pub mod variable_forms;
+mod variable_forms;
 
 #[cfg(feature = "bpf")]
 mod cgroup;
@@ -34,13 +34,14 @@ mod state;
 pub mod status;
 
 pub use own_socket::{ControlError, Controlled};
+pub use variable_forms::{Form, refusal, variable_forms};
 
 #[cfg(feature = "bpf")]
 pub use cgroup::Cgroup;
 #[cfg(feature = "bpf")]
 pub use error::KernelError;
 #[cfg(feature = "bpf")]
-pub use host::{Host, MOST_CONNECTIONS, Options, Reporter};
+pub use host::{Host, MOST_CONNECTIONS, Options};
 #[cfg(feature = "bpf")]
 pub use log::{LogEvent, LogLine, LogPart, Windows};
 #[cfg(feature = "bpf")]

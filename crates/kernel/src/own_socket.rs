@@ -84,10 +84,12 @@ impl Controlled {
         let value = socket_option::read(&self.0, LEVEL, option(variable)?).map_err(refused)?;
         Ok((value != NO_LIMIT).then_some(value))
     }
+}
 
+impl From<Controlled> for TcpStream {
     /// The connection, which keeps its limits.
-    pub fn into_stream(self) -> TcpStream {
-        self.0
+    fn from(controlled: Controlled) -> Self {
+        controlled.0
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn each_variable_that_has_a_form_has_an_option() {
-        for (variable, form) in crate::variable_forms::all() {
+        for (variable, form) in crate::variable_forms() {
             let bounded = matches!(form, Form::Bounded(_));
             assert_eq!(option(variable).is_ok(), bounded, "{variable}");
         }

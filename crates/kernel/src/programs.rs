@@ -1,11 +1,13 @@
 //! The programs in the kernel, their maps and links.
 
+use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_getres, clock_gettime};
-use transom_bpf::libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use transom_bpf::libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use transom_bpf::{
-    Aligned, BpfError, Loaded, open, set_callbacks_name, set_capacity, set_constants, walk,
+    Aligned, BpfError, Loaded, attempt, open, set_callbacks_name, set_capacity, set_constants,
 };
 
 use crate::layout::{COUNTS, Constants, Control, InKernel, NAME, Request};
@@ -87,8 +89,7 @@ impl Programs {
                 .map_err(BpfError::of("cannot write the policy"))?;
         }
         let (controls, counts) = (loaded.map("controls")?, loaded.map("counts")?);
-        let controller = loaded.attach_callbacks("narrow")?;
-        let walk = loaded.attach_walk("narrow_walk")?;
+        let (controller, walk) = register(&mut loaded)?;
         let programs = Programs {
             name,
             requests,
@@ -108,7 +109,9 @@ impl Programs {
         let directory = cgroup.directory();
         let directory = directory.map_err(KernelError::io("cannot open the control group"))?;
         for program in ["narrow_setsockopt", "narrow_getsockopt", "narrow_established"] {
-            self.entries.push(self._loaded.attach_cgroup(program, &directory)?);
+            let found = self._loaded.program(program)?;
+            let action = format!("cannot attach `{program}` to the control group");
+            self.entries.push(attempt(action, || found.attach_cgroup(directory.as_raw_fd()))?);
         }
         Ok(())
     }
@@ -129,8 +132,17 @@ impl Programs {
     }
 
     /// Goes through all sockets of the process's network namespace, for what the control says.
-    pub(crate) fn walk(&self) -> Result<(), BpfError> {
-        walk(&self.walk)
+    pub(crate) fn walk(&self) -> Result<(), KernelError> {
+        let mut iterator = attempt("cannot begin a walk", || Iter::new(&self.walk))?;
+        let mut dropped = [0; 4096];
+        loop {
+            match iterator.read(&mut dropped) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(KernelError::io("a walk failed")(error)),
+            }
+        }
     }
 
     /// Runs a program for tests on the value of a map, which it changes.
@@ -175,8 +187,9 @@ fn load(name: &str, cgroup: Option<&Cgroup>, settings: &Settings) -> Result<Load
     set_capacity(&mut object, "slots", settings.connections)?;
     set_capacity(&mut object, "records", ring_bytes(settings.connections))?;
     #[cfg(test)]
-    for program in ["narrow_try", "narrow_try_policy"] {
-        transom_bpf::also_load(&mut object, program)?;
+    for mut program in object.progs_mut() {
+        let for_tests = program.name().to_string_lossy().starts_with("narrow_try");
+        program.set_autoload(program.autoload() || for_tests);
     }
     let why = "the kernel does not take the congestion controller; it needs Linux 6.1 or later \
                with BTF and struct_ops, and the rights to load BPF programs";
@@ -189,9 +202,15 @@ fn load(name: &str, cgroup: Option<&Cgroup>, settings: &Settings) -> Result<Load
 /// The kernel's refusal.
 pub fn check() -> Result<(), KernelError> {
     let mut loaded = load(&unique_name(), None, &Settings { connections: 1, in_kernel: None })?;
-    let _controller = loaded.attach_callbacks("narrow")?;
-    let _walk = loaded.attach_walk("narrow_walk")?;
+    register(&mut loaded).map(drop)?;
     Ok(())
+}
+
+/// Makes the controller known to the kernel, and attaches the program that walks through sockets.
+fn register(loaded: &mut Loaded) -> Result<(Link, Link), BpfError> {
+    let controller = loaded.attach_callbacks("narrow")?;
+    let walk = loaded.program("narrow_walk")?;
+    Ok((controller, attempt("cannot attach `narrow_walk`", || walk.attach())?))
 }
 
 #[cfg(test)]

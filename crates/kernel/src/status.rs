@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use transom_device::own_file;
 use transom_device::serving::{Deadline, UnixName};
 
-use crate::host::Reporter;
+use crate::host::{Host, Shared};
 use crate::log::LogPart;
 use crate::report::HostReport;
 
-/// Where the sockets are, by default.
+/// Where the sockets are.
 pub const DIRECTORY: &str = "/run/transom/kernel";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,14 +36,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers at a socket in `directory` that is named after this process.
+    /// Answers for a host at a socket in [`DIRECTORY`] that is named after this process.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(directory: &Path, reporter: Reporter) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-        let name = listen(directory)?;
-        name.serve("kernel-status", move |stream| answer(&stream, &reporter))?;
+    pub fn start(host: &Host) -> io::Result<Self> {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(DIRECTORY)?;
+        let name = listen(Path::new(DIRECTORY))?;
+        let host = host.shared.clone();
+        name.serve("kernel-status", move |stream| answer(&stream, &host))?;
         Ok(Server { _name: name })
     }
 }
@@ -55,16 +56,16 @@ fn listen(directory: &Path) -> io::Result<UnixName> {
     Ok(name)
 }
 
-fn answer(stream: &UnixStream, reporter: &Reporter) -> io::Result<()> {
+fn answer(stream: &UnixStream, host: &Shared) -> io::Result<()> {
     let mut question = String::new();
     let asked = Deadline::new(stream, QUESTION).take(LONGEST_QUESTION);
     BufReader::new(asked).read_line(&mut question)?;
     let text = match question.trim_end().split_once(' ') {
         Some(("log", number)) => {
             let number = number.parse().map_err(|_| io::ErrorKind::InvalidData)?;
-            serde_json::to_vec(&reporter.log(number, LINES))
+            serde_json::to_vec(&host.log(number, LINES))
         }
-        _ => serde_json::to_vec(&reporter.report()),
+        _ => serde_json::to_vec(&host.report()),
     };
     Deadline::new(stream, PATIENCE).write_all(&text?)
 }
@@ -73,36 +74,30 @@ fn answer(stream: &UnixStream, reporter: &Reporter) -> io::Result<()> {
 ///
 /// # Errors
 /// If the directory cannot be read; one that is not there has nobody in it.
-pub fn all(directory: &Path) -> io::Result<Vec<HostReport>> {
+pub fn reports() -> io::Result<Vec<HostReport>> {
     let mut reports = Vec::new();
-    for path in sockets(directory)? {
+    for path in sockets()? {
         reports.extend(ask::<HostReport>(&path, "report\n"));
     }
     reports.sort_by_key(|report| report.process);
     Ok(reports)
 }
 
-/// Follows the logs of all hosts.
-#[derive(Debug)]
+/// Follows the logs of all hosts, from the oldest lines on that are kept.
+#[derive(Debug, Default)]
 pub struct LogReader {
-    directory: PathBuf,
     /// The number of the next line of each.
     next: HashMap<PathBuf, u64>,
 }
 
 impl LogReader {
-    /// Begins with the oldest lines that are kept.
-    pub fn new(directory: &Path) -> Self {
-        LogReader { directory: directory.to_owned(), next: HashMap::new() }
-    }
-
     /// The lines since the last call, host by host. There may be more already.
     ///
     /// # Errors
     /// If the directory cannot be read; one that is not there has nobody in it.
     pub fn read(&mut self) -> io::Result<Vec<LogPart>> {
         let mut parts = Vec::new();
-        for path in sockets(&self.directory)? {
+        for path in sockets()? {
             let next = self.next.entry(path.clone()).or_default();
             if let Some(part) = ask::<LogPart>(&path, &format!("log {next}\n")) {
                 *next = part.next;
@@ -113,8 +108,8 @@ impl LogReader {
     }
 }
 
-fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(directory) {
+fn sockets() -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(DIRECTORY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };

@@ -48,7 +48,7 @@ pub(crate) const fn form(variable: Variable) -> Form {
 }
 
 /// All variables with their forms, in the order of icTCP's Table 1.
-pub fn all() -> impl Iterator<Item = (Variable, Form)> {
+pub fn variable_forms() -> impl Iterator<Item = (Variable, Form)> {
     Variable::ALL.into_iter().map(|variable| (variable, form(variable)))
 }
 

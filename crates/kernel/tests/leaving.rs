@@ -25,7 +25,7 @@ fn detached_sockets_have_their_algorithm_again() {
     until("it has little in flight", || net.socket().is_some_and(|socket| socket.unacked <= 4));
     let name = host.report().controller;
     assert!(controllers().contains(&name));
-    host.detach();
+    drop(host);
     let socket = net.socket().expect("it goes on");
     assert_eq!(socket.algorithm, "reno");
     assert!(!controllers().contains(&name), "{}", controllers());
@@ -43,7 +43,7 @@ fn idle_sockets_go_back_too() {
     until("the connection is under control", || under_control(&net));
     sender.stop();
     until("nothing is in flight", || net.socket().is_some_and(|socket| socket.unacked == 0));
-    host.detach();
+    drop(host);
     assert_eq!(net.socket().expect("it goes on").algorithm, "reno");
 }
 

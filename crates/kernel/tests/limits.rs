@@ -253,7 +253,7 @@ fn nice_is_decided_in_the_kernel() {
     });
     let most = most.max().unwrap();
     assert!(most < 40, "{most} in flight");
-    let log = host.reporter().log(0, 1000);
+    let log = host.log(0, 1000);
     let requests = log.lines.iter().filter(|line| matches!(line.event, LogEvent::Request(_)));
     assert!(requests.count() > 0, "{log:?}");
     let lacks = Host::attach(&net.cgroup, &named("vegas"), options).unwrap_err();
@@ -317,7 +317,7 @@ fn the_log_has_each_change() {
     until("it sends", || sink.taken() > 20_000_000);
     drop(sender);
     until("it has gone", || host.report().connections.is_empty());
-    let log = host.reporter().log(0, 100_000);
+    let log = host.log(0, 100_000);
     let [opened, request, ..] = &log.lines[..] else { panic!("{log:?}") };
     assert!(matches!(opened.event, LogEvent::Opened { limited: true, .. }), "{opened:?}");
     let LogEvent::Request(limit) = &request.event else { panic!("{request:?}") };

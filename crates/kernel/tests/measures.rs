@@ -333,7 +333,7 @@ fn nice_beside_downloads() {
         let host = net.attach(&named("nice"), false);
         let (nice, nice_carried) = measured(background(flows, true));
         let report = host.report();
-        host.detach();
+        drop(host);
         println!(
             "{flows} background flows: alone {:.0} ms; beside plain TCP {:.0} ms ({plain_carried:.1} Mbit/s in \
              all); beside nice {:.0} ms ({nice_carried:.1} Mbit/s in all); {} events, {} lost",

@@ -9,7 +9,7 @@ use transom_tcp::{ConnectionState, LimitedBy, Name, State, Untold};
 pub(crate) fn row(socket: &TcpSocket, processes: &[Process]) -> Row {
     let told = socket.info.and_then(|info| ConnectionState::of_tcp_info(info.as_bytes()));
     let mut tcp = told.unwrap_or(ConnectionState::unknown());
-    let state = State::of_linux(socket.state.0);
+    let state = State::of_linux(socket.state.into());
     tcp.state = state.unwrap_or(tcp.state);
     tcp.untold.set(Untold::STATE, state.is_none());
     tcp.congestion = Name::cut(socket.congestion.as_deref().unwrap_or_default());
@@ -76,11 +76,10 @@ pub(crate) fn limited_by(state: &ConnectionState, before: Times) -> LimitedBy {
 pub(crate) fn add_extensions(rows: &mut [Row]) {
     use crate::row::Limit;
     use std::collections::HashMap;
-    use std::path::Path;
     use transom_kernel::status;
 
     // Without the directory nothing is attached; what cannot be read is not this user's.
-    let Ok(reports) = status::all(Path::new(status::DIRECTORY)) else { return };
+    let Ok(reports) = status::reports() else { return };
     let attached = reports.into_iter().flat_map(|report| report.connections);
     let mut attached: HashMap<String, _> =
         attached.map(|connection| (format!("k{:x}", connection.cookie), connection)).collect();

@@ -24,7 +24,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_broker::client::{BoundSocket, Lease, Wish, default_path};
+use transom_broker::client::{Lease, Wish, default_path};
 use transom_broker::protocol::MAX_QUEUES;
 use transom_device::interface::IpPrefix;
 use transom_device::open::{BROKER_SOCKET, OpenOptions, Opened};
@@ -181,8 +181,7 @@ fn run_errands(lease: &Mutex<Lease>, asked: &Receiver<Errand>) {
 
 impl PortRegistrar for Registrar {
     fn add(&self, socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-        let socket = BoundSocket::from_socket(socket.try_clone()?)?;
-        let port = lock(&self.lease).add_port(&socket)?;
+        let port = lock(&self.lease).add_port(socket)?;
         self.numbers().insert(address, port.id);
         Ok(())
     }

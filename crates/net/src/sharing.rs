@@ -47,12 +47,12 @@ impl KernelHost {
 impl HostView for KernelHost {
     fn interface(&mut self) -> io::Result<Interface> {
         let mut interface = Interface { mtu: 0, addresses: Vec::new(), address_mtus: Vec::new() };
-        for found in self.kernel.local_addresses()? {
-            let address = found.address.address();
+        for (prefix, found) in self.kernel.local_addresses()? {
+            let address = prefix.address();
             let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-            if self.interfaces.contains(&found.interface) && !link_local {
+            if self.interfaces.contains(&found.name) && !link_local {
                 interface.mtu = interface.mtu.max(found.mtu);
-                interface.addresses.push((address, found.address.prefix_len()));
+                interface.addresses.push((address, prefix.prefix_len()));
                 interface.address_mtus.push((address, found.mtu));
             }
         }

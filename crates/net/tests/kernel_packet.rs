@@ -178,8 +178,8 @@ fn devices_that_cannot_be_opened_name_those_that_work() {
     let said = |word: &str, addresses: &[&str]| {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let options = OpenOptions::default().with_addresses(addresses);
-        let error = wire.here.run(|| open(&word.parse().unwrap(), &options)).unwrap().unwrap_err();
-        format!("{error}: {}", error.reason)
+        let opened = wire.here.run(|| open(&word.parse().unwrap(), &options)).unwrap();
+        opened.unwrap_err().to_string()
     };
     for (word, addresses, expected) in [
         ("packet:naer", &["192.0.2.2/24"][..], "did you mean `packet:near`?"),

@@ -7,16 +7,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle};
-use transom_bpf::{
-    Aligned, BpfError, Loaded, PinDirectory, attach_tcx, mount, open, tcx_device, update,
-};
+use transom_bpf::libbpf_rs::{self, MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use transom_bpf::{Aligned, BpfError, Loaded, attach_tcx, attempt, open, update};
 
 use super::DaemonError;
 use super::layout::{
     self, DEMUX_COUNTERS, DROP_REASONS, Entry, Flow, Hold, LAYOUT, LeaseEntry, PORT_TAKEN_COUNTER,
     PortEntry, Quarantined, Track,
 };
+use super::pins::{PinDirectory, mount, tcx_device};
 use crate::protocol::Count;
 
 /// The programs, compiled. `bpf/build.sh` makes it.
@@ -161,14 +160,12 @@ impl Kernel {
 
     /// Writes the lease and the counters of a device, before the device can be used.
     pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
-        let processors = transom_bpf::libbpf_rs::num_possible_cpus()
-            .map_err(BpfError::of("cannot count the processors"))?;
+        let processors = attempt("cannot count the processors", libbpf_rs::num_possible_cpus)?;
         let zero = vec![vec![0; COUNTS * 8]; processors];
         let failed = BpfError::of("cannot write into a map");
         let key = device.to_ne_bytes();
         self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
-        let (key_len, value_len) = (layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
-        let flows = transom_bpf::hash_map("flows", key_len, value_len, layout::MAX_FLOWS)?;
+        let flows = new_flows()?;
         set(&self.flows, &key, &flows.as_fd().as_raw_fd().to_ne_bytes())?;
         self.change_lease(device, lease)
     }
@@ -377,12 +374,25 @@ fn read_flows(flows: &MapHandle) -> Vec<(Flow, Track)> {
     entries(flows).into_iter().filter_map(read).collect()
 }
 
+/// A map for the flows of one device, to be put into the map of all. It takes memory for the entries that it has.
+fn new_flows() -> Result<MapHandle, BpfError> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
+        ..Default::default()
+    };
+    let (kind, key, value) = (MapType::Hash, layout::FLOW_LEN as u32, layout::TRACK_LEN as u32);
+    attempt("cannot make the map flows", || {
+        MapHandle::create(kind, Some("flows"), key, value, layout::MAX_FLOWS, &options)
+    })
+}
+
 /// The maps that a broker which does not run any more has left, as far as they can be read. Those of another layout have the same keys, or are not read.
 #[derive(Debug)]
 pub(super) struct Leftovers {
     flows: Option<MapHandle>,
     leases: Option<Map<u32, LeaseEntry>>,
-    ports: Option<MapHandle>,
+    ports: Option<Map<SocketAddr, u32>>,
     /// These are of this layout only.
     counts: Option<MapHandle>,
     pub(super) quarantine: Option<Map<Flow, Quarantined>>,
@@ -413,7 +423,7 @@ impl Leftovers {
             leases: leases
                 .filter(|map| map.value_size() as usize == layout::LEASE_LEN)
                 .map(Map::of),
-            ports: of_any_layout("ports", layout::ENDPOINT_LEN),
+            ports: of_any_layout("ports", layout::ENDPOINT_LEN).map(Map::of),
             counts: of_ours("counts_of"),
             quarantine: quarantine.map(Map::of),
             holds: of_ours("holds").map(Map::of),
@@ -441,10 +451,7 @@ impl Leftovers {
 
     /// The ports, and the devices that they belong to.
     pub(super) fn ports(&self) -> Vec<(SocketAddr, u32)> {
-        let ports = self.ports.iter().flat_map(entries);
-        let port =
-            |(key, value): (Vec<u8>, Vec<u8>)| Some((SocketAddr::read(&key)?, u32::read(&value)?));
-        ports.filter_map(port).collect()
+        self.ports.iter().flat_map(Map::all).collect()
     }
 
     /// Whether a device may have had connections that its map of flows does not have.

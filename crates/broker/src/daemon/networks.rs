@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use transom_device::passing;
-use transom_device::private::maker::{Client, serve_client};
+use transom_device::private::{Client, serve_client};
 
 use crate::protocol::{ErrorKind, Refused};
 

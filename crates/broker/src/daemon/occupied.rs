@@ -30,9 +30,9 @@ fn is_occupied(at: SocketAddr, cookie: u64, sockets: &[TcpSocket]) -> bool {
     sockets.iter().any(|socket| {
         let conflicts = match socket.state {
             // Nobody has it any more.
-            KernelTcpState::TIME_WAIT => false,
+            KernelTcpState::TimeWait => false,
             // Bound, and nothing else. With SO_REUSEPORT a user may bind several; those of another user may connect later.
-            KernelTcpState::CLOSE => own_user != Some(socket.user),
+            KernelTcpState::Close => own_user != Some(socket.user),
             _ => true,
         };
         conflicts && socket.cookie != cookie && covers(socket, at)
@@ -68,23 +68,23 @@ mod tests {
     #[test]
     fn connections_and_sockets_of_other_users_occupy_a_port() {
         let at: SocketAddr = "192.0.2.1:80".parse().unwrap();
-        let own = socket("0.0.0.0:80", KernelTcpState::CLOSE, 5, 1);
+        let own = socket("0.0.0.0:80", KernelTcpState::Close, 5, 1);
         let occupied = |other: TcpSocket| is_occupied(at, 1, &[own.clone(), other]);
         assert!(!is_occupied(at, 1, std::slice::from_ref(&own)));
         for state in [1, 2, 3, 4, 5, 8, 9, 10, 11, 12] {
-            assert!(occupied(socket("192.0.2.1:80", KernelTcpState(state), 5, 2)), "{state}");
+            assert!(occupied(socket("192.0.2.1:80", state.into(), 5, 2)), "{state}");
         }
-        assert!(!occupied(socket("192.0.2.1:80", KernelTcpState::TIME_WAIT, 0, 2)));
-        assert!(!occupied(socket("192.0.2.2:80", KernelTcpState::ESTABLISHED, 6, 2)));
-        assert!(!occupied(socket("192.0.2.1:80", KernelTcpState::CLOSE, 5, 2)));
-        assert!(occupied(socket("192.0.2.1:80", KernelTcpState::CLOSE, 6, 2)));
-        assert!(occupied(socket("0.0.0.0:80", KernelTcpState::CLOSE, 6, 2)));
+        assert!(!occupied(socket("192.0.2.1:80", KernelTcpState::TimeWait, 0, 2)));
+        assert!(!occupied(socket("192.0.2.2:80", KernelTcpState::Established, 6, 2)));
+        assert!(!occupied(socket("192.0.2.1:80", KernelTcpState::Close, 5, 2)));
+        assert!(occupied(socket("192.0.2.1:80", KernelTcpState::Close, 6, 2)));
+        assert!(occupied(socket("0.0.0.0:80", KernelTcpState::Close, 6, 2)));
         // An unspecified IPv6 address stands for IPv4's too, unless the socket says otherwise.
-        let mut any = socket("[::]:80", KernelTcpState::CLOSE, 6, 2);
+        let mut any = socket("[::]:80", KernelTcpState::Close, 6, 2);
         assert!(occupied(any.clone()));
         any.only_v6 = true;
         assert!(!occupied(any));
         // Without our own in the list, nothing is known to be of the same user.
-        assert!(is_occupied(at, 1, &[socket("192.0.2.1:80", KernelTcpState::CLOSE, 5, 2)]));
+        assert!(is_occupied(at, 1, &[socket("192.0.2.1:80", KernelTcpState::Close, 5, 2)]));
     }
 }

@@ -10,8 +10,8 @@ use std::time::Instant;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::rand::{GetRandomFlags, getrandom};
 use transom_device::PortSocket;
-use transom_device::private::maker::Client;
-use transom_device::tun::NewTun;
+use transom_device::private::Client;
+use transom_device::tun::Tun;
 
 use super::audit::Event;
 use super::closing::ReceivedFd;
@@ -222,10 +222,10 @@ impl Daemon {
             token,
             name: name.to_owned(),
         };
-        let (device, tun) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
+        let (device, name, queues) =
+            self.make_device(&entry).map_err(failed("cannot make a device"))?;
         let ports = BTreeMap::new();
-        let device_name = tun.name;
-        let lease = Lease { entry, caller, device: device_name, process, ports, connected: true };
+        let lease = Lease { entry, caller, device: name, process, ports, connected: true };
         self.leases.insert(device, lease);
         self.counters.leases += 1;
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -233,21 +233,24 @@ impl Daemon {
         }
         self.log_lease_event(device, Event { event: "lease", ..Event::default() });
         let opened = self.opened_reply(device)?;
-        Ok((Reply::Opened(opened), tun.queues))
+        Ok((Reply::Opened(opened), queues))
     }
 
     /// Makes a device. It is guarded before it is up, and before anybody else has a descriptor.
-    fn make_device(&mut self, entry: &LeaseEntry) -> Result<(u32, NewTun), DaemonError> {
+    fn make_device(
+        &mut self,
+        entry: &LeaseEntry,
+    ) -> Result<(u32, String, Vec<OwnedFd>), DaemonError> {
         let queues = u16::try_from(entry.queues).unwrap_or(1);
-        let tun = NewTun::create(DEVICE_NAME, queues)?;
-        let index = self.interfaces.state(&tun.name)?.index;
+        let (name, queues) = Tun::create(DEVICE_NAME, queues)?;
+        let index = self.interfaces.state(&name)?.index;
         // Of a device that had the number before a restart of the kernel's count.
         self.forget_device(index);
-        let set_up = self.set_up_device(index, &tun.name, entry);
+        let set_up = self.set_up_device(index, &name, entry);
         if set_up.is_err() {
             self.forget_device(index);
         }
-        set_up.map(|()| (index, tun))
+        set_up.map(|()| (index, name, queues))
     }
 
     fn set_up_device(

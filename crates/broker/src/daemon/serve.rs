@@ -3,18 +3,20 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials, sockopt::PeerPidfd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, SocketFlags};
+use transom_device::EventFd;
 
 use super::audit::Event;
 use super::closing::ReceivedFd;
 use super::{Daemon, DaemonError, Ended};
 use crate::policy::Caller;
-use crate::protocol::{self, ErrorKind, Refused, Reply};
+use crate::protocol::{self, ErrorKind, Refused, Reply, Request};
 use crate::wire;
 
 /// The interval of checks for devices that somebody has made outlive their process; the kernel does not report that.
@@ -49,18 +51,6 @@ pub(super) struct Connection {
     pub(super) lease: Option<u32>,
 }
 
-/// Ends a [`Daemon`] from another thread.
-#[derive(Debug)]
-pub struct Stopper(OwnedFd);
-
-impl Stopper {
-    /// Has [`Daemon::run`] return. Packets go on without a broker.
-    pub fn stop(&self) {
-        // It can only have ended already.
-        let _ = rustix::io::write(&self.0, &[1]);
-    }
-}
-
 /// The reason why the loop woke up.
 enum WakeReason {
     Stop,
@@ -71,12 +61,9 @@ enum WakeReason {
 }
 
 impl Daemon {
-    /// A handle that ends it from another thread.
-    ///
-    /// # Errors
-    /// When there are no more descriptors.
-    pub fn stopper(&self) -> io::Result<Stopper> {
-        self.stop.1.try_clone().map(Stopper)
+    /// Has [`Daemon::run`] return when another thread signals it. Packets go on without a broker.
+    pub fn stopper(&self) -> Arc<EventFd> {
+        Arc::clone(&self.stop)
     }
 
     /// Answers until somebody ends it.
@@ -120,7 +107,7 @@ impl Daemon {
 
     fn wait_for_events(&self, timeout: Duration) -> io::Result<Vec<WakeReason>> {
         let mut reasons = vec![WakeReason::Stop, WakeReason::Changes];
-        let mut fds = vec![self.stop.0.as_fd(), self.changes.as_fd()];
+        let mut fds = vec![self.stop.as_fd(), self.changes.as_fd()];
         let pause = self.paused_until.map(|until| until.saturating_duration_since(Instant::now()));
         let pause = pause.filter(|left| !left.is_zero());
         if pause.is_none() {
@@ -223,7 +210,7 @@ impl Daemon {
             }
         };
         self.counters.requests += 1;
-        let outcome = protocol::read_request(&bytes);
+        let outcome = Request::try_from(&bytes[..]);
         let outcome =
             outcome.and_then(|request| self.handle_request(number, &request, descriptors));
         let (outcome, lent) = match outcome {

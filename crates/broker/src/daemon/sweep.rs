@@ -6,7 +6,6 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use transom_bpf::PinDirectory;
 use transom_device::interface::Interfaces;
 
 use super::ending::{NOBODY, STOP_PATIENCE, nonce};
@@ -14,6 +13,7 @@ use super::kernel::{Leftovers, Map};
 use super::layout::{Flow, HOLD_TIME, Hold, Quarantined, monotonic};
 use super::leftover::Leftover;
 use super::peer_probe::{self, ProbeSockets};
+use super::pins::PinDirectory;
 use super::quarantine::{Quarantine, Table};
 use super::{DaemonError, host, kernel, leftover, leftover_path, lock, path_beside, unlock};
 

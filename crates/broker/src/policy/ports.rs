@@ -10,9 +10,10 @@ use super::{PolicyError, invalid_value};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ports(Vec<RangeInclusive<u16>>);
 
+#[cfg(any(feature = "daemon", test))]
 impl Ports {
     /// Whether a port is among them.
-    pub fn contain(&self, port: u16) -> bool {
+    pub(super) fn contain(&self, port: u16) -> bool {
         self.0.iter().any(|range| range.contains(&port))
     }
 }

@@ -1,6 +1,12 @@
+use std::ops::RangeInclusive;
+
 use super::*;
 
 const EPHEMERAL: RangeInclusive<u16> = 32768..=60999;
+
+fn policy(text: &str) -> Result<Policy, PolicyError> {
+    text.parse()
+}
 
 fn caller(user: u32) -> Caller {
     Caller { user, groups: vec![user + 100], known: true }
@@ -8,7 +14,7 @@ fn caller(user: u32) -> Caller {
 
 #[test]
 fn the_file_says_which_user_may_hold_which_port() {
-    let policy = Policy::parse(
+    let policy = policy(
         r#"
         uplinks = ["eth0", "eth1.10"]
         metrics = "127.0.0.1:9470"
@@ -46,13 +52,13 @@ fn the_file_says_which_user_may_hold_which_port() {
 #[test]
 fn a_rule_can_be_written_as_one_argument() {
     let text = "user:1000,ports:8000-8999+443,address:2001:db8::/32,devices:2,rate:5";
-    let rule = Rule::parse(text).unwrap();
+    let rule = text.parse::<Rule>().unwrap();
     assert_eq!(rule.subject, Subject::User(1000));
     assert_eq!(rule.ports.to_string(), "8000-8999, 443");
     assert_eq!(rule.addresses, ["2001:db8::/32".parse().unwrap()]);
     assert_eq!((rule.devices, rule.packets_per_second), (2, Some(5)));
-    assert_eq!(Rule::parse("user:root").unwrap().subject, Subject::User(0));
-    assert_eq!(Rule::parse("everybody").unwrap().subject, Subject::Everybody);
+    assert_eq!("user:root".parse::<Rule>().unwrap().subject, Subject::User(0));
+    assert_eq!("everybody".parse::<Rule>().unwrap().subject, Subject::Everybody);
 }
 
 #[test]
@@ -70,11 +76,11 @@ fn an_error_names_the_wrong_value() {
         ("user:0,peer:10.0.0.0/40", "10.0.0.0/40"),
         ("user:0,ephemeral:maybe", "maybe"),
     ] {
-        let error = Rule::parse(text).unwrap_err().to_string();
+        let error = text.parse::<Rule>().unwrap_err().to_string();
         assert!(error.contains(word), "{text}: {error}");
     }
-    assert!(Policy::parse("uplink = []").is_err());
-    let error = Policy::parse("[[allow]]\nuser = 1\n[[allow]]\nports = \"1\"").unwrap_err();
+    assert!(policy("uplink = []").is_err());
+    let error = policy("[[allow]]\nuser = 1\n[[allow]]\nports = \"1\"").unwrap_err();
     assert!(error.to_string().contains("rule 2"), "{error}");
 }
 
@@ -91,7 +97,7 @@ fn a_network_contains_only_addresses_of_its_ip_version() {
 #[test]
 fn a_rule_for_everybody_names_nobody() {
     let policy =
-        Policy::parse("[[allow]]\nuser = 5\n[[allow]]\ngroup = 107\n[[allow]]\neverybody = true\n");
+        policy("[[allow]]\nuser = 5\n[[allow]]\ngroup = 107\n[[allow]]\neverybody = true\n");
     let policy = policy.unwrap();
     assert!(policy.names(&caller(5)) && policy.names(&caller(7)) && !policy.names(&caller(9)));
     // A subordinate number with the group of its user.

@@ -34,8 +34,11 @@ impl Transfer {
 
     /// Asserts that the other end acknowledges more bytes.
     fn assert_progress(&self) {
-        let acknowledged =
-            || transom_device::tcp_info(&self.stream).unwrap().bytes_acked().unwrap();
+        // tcpi_bytes_acked of linux/tcp.h.
+        let acknowledged = || {
+            let info = transom_device::tcp_info(&self.stream).unwrap();
+            u64::from_ne_bytes(*info.as_bytes()[120..].first_chunk().unwrap())
+        };
         let before = acknowledged();
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }
@@ -357,11 +360,9 @@ fn the_state_of_another_version_is_refused_and_can_be_removed() {
         let other = net.pins().join(format!("{name}_999"));
         std::fs::rename(net.pins().join(format!("{name}_2")), other).unwrap();
     }
-    let policy = transom_broker::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
-    let mut options = transom_broker::daemon::Options::new(policy.unwrap());
-    options.socket = net.socket();
-    options.pins = net.pins();
-    let started = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
+    let policy = format!("uplinks = [\"eth0\"]\n{RULES}").parse().unwrap();
+    let start = || transom_broker::daemon::Daemon::start(policy, &net.socket(), &net.pins());
+    let started = net.host.run(start).unwrap();
     let error = started.unwrap_err().to_string();
     assert!(error.contains("another version") && error.contains("broker stop"), "{error}");
     // Everything goes on meanwhile.
@@ -380,11 +381,9 @@ fn a_second_broker_is_refused_and_a_stop_ends_everything() {
     let (_holder, _) = serve(&net, 8000);
     let transfer = Transfer::start(&net, 8000);
     transfer.assert_progress();
-    let policy = transom_broker::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
-    let mut options = transom_broker::daemon::Options::new(policy.unwrap());
-    options.socket = net.socket();
-    options.pins = net.pins();
-    let second = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
+    let policy = format!("uplinks = [\"eth0\"]\n{RULES}").parse().unwrap();
+    let start = || transom_broker::daemon::Daemon::start(policy, &net.socket(), &net.pins());
+    let second = net.host.run(start).unwrap();
     assert!(second.unwrap_err().to_string().contains("already"));
     transfer.assert_progress();
     let since = Instant::now();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use transom_broker::protocol::{self, ErrorKind, Reply, Request};
-use transom_broker::wire;
 
 use crate::support::many_users::connections;
+use crate::support::wire;
 use crate::support::{BrokerProcess, Crowd, Holder, NOBODY, Net, until};
 
 const RULES: &str = "most-devices = 1\n[[allow]]\neverybody = true\n";
@@ -19,7 +19,7 @@ fn open() -> Request {
 fn ask(connection: &OwnedFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), ErrorKind> {
     wire::send(connection, &protocol::write_request(request), &[]).unwrap();
     let (bytes, descriptors) = wire::receive(connection).unwrap().expect("an answer");
-    let reply = protocol::read_reply(&bytes).map_err(|refused| refused.kind)?;
+    let reply = Reply::try_from(&bytes[..]).map_err(|refused| refused.kind)?;
     Ok((reply, descriptors))
 }
 

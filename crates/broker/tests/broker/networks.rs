@@ -14,6 +14,7 @@ use transom_device::private::{
 };
 
 use super::support::{BrokerProcess, Holder, NOBODY, Net, SOMEBODY, until};
+use crate::support::wire;
 
 fn rules(networks: u16) -> String {
     format!("[[allow]]\nuser = {NOBODY}\ndevices = {networks}\n")
@@ -78,7 +79,8 @@ pub(crate) fn use_network(socket: OwnedFd) -> Result<String, Box<dyn Error>> {
     assert_eq!(low, expected);
     // And what the client is not to do by itself, with what it got.
     let refused = network.namespace().interfaces().add_address("lo", "192.0.2.99/24".parse()?);
-    assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
+    let refused = std::io::Error::from(refused.unwrap_err());
+    assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     let refused = network.diag()?.destroy_all().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(network.namespace().run(|| ()).is_err(), "it is not let in");
@@ -121,7 +123,8 @@ fn others_have_none() {
     let nowhere = client::network(net.directory.path().join("nobody")).unwrap_err();
     assert!(matches!(nowhere, BrokerError::NotRunning { .. }), "{nowhere:?}");
     // Root has no rule here either.
-    assert_eq!(client::network(net.socket()).unwrap_err().refusal(), Some(ErrorKind::Denied));
+    let refused = client::network(net.socket()).unwrap_err();
+    assert!(matches!(&refused, BrokerError::Refused(why) if why.kind == ErrorKind::Denied));
 }
 
 /// A network, as soon as there is room for one.
@@ -141,8 +144,8 @@ fn nonsense_is_refused_and_the_broker_goes_on() {
     let rule = "[[allow]]\nuser = 0\ndevices = 2\n";
     let _broker = BrokerProcess::start(&net, rule);
     let say = |socket: &OwnedFd, text: &[u8]| {
-        transom_broker::wire::send(socket, text, &[]).unwrap();
-        let answer = transom_broker::wire::receive(socket).unwrap();
+        wire::send(socket, text, &[]).unwrap();
+        let answer = wire::receive(socket).unwrap();
         answer.map(|(bytes, _)| String::from_utf8(bytes).unwrap())
     };
     // Before the network is made, the first mistake is the last one.
@@ -152,9 +155,7 @@ fn nonsense_is_refused_and_the_broker_goes_on() {
         let socket = network(&net);
         let answer = say(&socket, text).expect("an answer");
         assert!(answer.starts_with("failed "), "{text:?}: {answer}");
-        until("the service has ended", || {
-            transom_broker::wire::send(&socket, b"diag", &[]).is_err()
-        });
+        until("the service has ended", || wire::send(&socket, b"diag", &[]).is_err());
     }
     let socket = network(&net);
     let made = say(&socket, b"open\nkind veth\naddress 192.0.2.1/24").unwrap();
@@ -174,8 +175,8 @@ fn nonsense_is_refused_and_the_broker_goes_on() {
         let answer = say(&socket, text).expect("an answer");
         assert!(answer.starts_with("failed "), "{text:?}: {answer}");
     }
-    transom_broker::wire::send(&socket, &vec![b'x'; 65_536], &[]).unwrap();
-    assert!(transom_broker::wire::receive(&socket).unwrap().is_some());
+    wire::send(&socket, &vec![b'x'; 65_536], &[]).unwrap();
+    assert!(wire::receive(&socket).unwrap().is_some());
     assert_eq!(say(&socket, b"sockets v6 2").as_deref(), Some("done"));
     net.status();
 }

@@ -484,7 +484,7 @@ fn a_peer_can_connect_again_from_the_same_port() {
         });
         let _over = Over(&end);
         let connected = net.peer.run(|| {
-            let socket = transom_broker::client::BoundSocket::bind(from).unwrap();
+            let socket = transom_broker::client::bind(from, &Default::default()).unwrap();
             rustix::net::connect(&socket, &mine)
         });
         connected.unwrap().unwrap();

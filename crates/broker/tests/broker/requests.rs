@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
-use transom_broker::client::{BindOptions, BoundSocket};
-use transom_broker::wire;
+use transom_broker::client::{BindOptions, bind};
 use transom_device::namespace::Namespace;
 
+use crate::support::wire;
 use crate::support::{
     BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, SOMEBODY, at, start_with_device, until,
 };
@@ -72,8 +72,9 @@ fn only_a_bound_tcp_socket_can_register_a_port() {
     let _broker = BrokerProcess::start(&net, RULES);
     let holder = Holder::start(&net, NOBODY);
     holder.open().unwrap();
-    let bind_on_host =
-        |address: SocketAddr| net.host.run(|| BoundSocket::bind(address)).unwrap().unwrap();
+    let bind_on_host = |address: SocketAddr| {
+        net.host.run(|| bind(address, &BindOptions::default())).unwrap().unwrap()
+    };
     let run_on_host = |work: &(dyn Fn() -> OwnedFd + Sync)| net.host.run(work).unwrap();
 
     assert_refused(
@@ -126,10 +127,10 @@ fn the_mapped_unspecified_address_gets_no_port_of_ipv6() {
     holder.open().unwrap();
     // The port of IPv6 is somebody else's: the kernel gives the other socket IPv4's only.
     let only = BindOptions { only_v6: Some(true), ..Default::default() };
-    let theirs = || BoundSocket::bind_with("[::]:8000".parse().unwrap(), &only);
+    let theirs = || bind("[::]:8000".parse().unwrap(), &only);
     let _theirs = net.host.run(theirs).unwrap().unwrap();
     let both = BindOptions { only_v6: Some(false), ..Default::default() };
-    let mapped = || BoundSocket::bind_with("[::ffff:0.0.0.0]:8000".parse().unwrap(), &both);
+    let mapped = || bind("[::ffff:0.0.0.0]:8000".parse().unwrap(), &both);
     let port = holder.register(net.host.run(mapped).unwrap().unwrap()).unwrap();
     assert_eq!(port.at, [at(HOST4, 8000)]);
 }
@@ -183,9 +184,7 @@ fn a_port_is_lent_to_one_process_only() {
     one.open().unwrap();
     other.open().unwrap();
     let reuse = BindOptions { reuse_port: true, reuse_address: true, ..Default::default() };
-    let bound = |address: SocketAddr| {
-        net.host.run(|| BoundSocket::bind_with(address, &reuse)).unwrap().unwrap()
-    };
+    let bound = |address: SocketAddr| net.host.run(|| bind(address, &reuse)).unwrap().unwrap();
     let (first, second) = (bound(at(HOST4, 8000)), bound(at(HOST4, 8000)));
     let port = one.register(&first).unwrap();
     // The same socket again is the same port, for the same process.
@@ -201,9 +200,9 @@ fn a_port_is_lent_to_one_process_only() {
         BindOptions { reuse_address: true, ..Default::default() },
         BindOptions { reuse_address: true, ..Default::default() },
     );
-    let mine = net.host.run(|| BoundSocket::bind_with(at(HOST4, 8001), &third)).unwrap().unwrap();
+    let mine = net.host.run(|| bind(at(HOST4, 8001), &third)).unwrap().unwrap();
     one.register(&mine).unwrap();
-    let second_bind = net.host.run(|| BoundSocket::bind_with(at(HOST4, 8001), &fourth)).unwrap();
+    let second_bind = net.host.run(|| bind(at(HOST4, 8001), &fourth)).unwrap();
     assert_eq!(second_bind.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
 }
 
@@ -243,7 +242,7 @@ fn a_port_that_the_kernel_takes_is_removed_and_logged() {
     holder.ask("forget").unwrap();
     let listen = || {
         let reuse = BindOptions { reuse_address: true, ..Default::default() };
-        let socket = BoundSocket::bind_with(at(HOST4, 8001), &reuse).unwrap();
+        let socket = bind(at(HOST4, 8001), &reuse).unwrap();
         rustix::net::listen(&socket, 8).map(|()| socket)
     };
     let _listener = net.host.run(listen).unwrap().unwrap();

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, Command, Stdio};
 
 use transom_broker::Policy;
-use transom_broker::daemon::{Daemon, Options};
+use transom_broker::daemon::Daemon;
 
 use crate::support::many_users::connections;
 use crate::support::{BrokerProcess, Crowd, HOST4, Holder, NOBODY, Net, at, until};
@@ -108,11 +108,8 @@ fn no_other_user_can_lock_the_lock_file() {
     assert_eq!(std::fs::metadata(&lock).unwrap().mode() & 0o777, 0o600);
     drop(locked);
     // One that runs keeps others out all the same.
-    let policy = Policy::parse("uplinks = [\"eth0\"]\n").unwrap();
-    let mut options = Options::new(policy);
-    options.socket = net.socket();
-    options.pins = net.pins();
-    let second = net.host.run(|| Daemon::start(options)).unwrap();
+    let policy: Policy = "uplinks = [\"eth0\"]\n".parse().unwrap();
+    let second = net.host.run(|| Daemon::start(policy, &net.socket(), &net.pins())).unwrap();
     assert!(second.unwrap_err().to_string().contains("already"));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use transom_broker::client::{BoundSocket, Lease, Wish};
+use transom_broker::client::{BindOptions, BrokerError, Lease, Wish, bind};
 use transom_broker::protocol::ErrorKind;
 
 use crate::support::{BrokerProcess, HOST4, Net, PEER4, at, echoes, frames, until};
@@ -29,7 +29,7 @@ fn hundreds_of_devices_work_at_once() {
             let mut lease = Lease::connect(net.socket(), &Wish::default()).unwrap();
             let descriptors = lease.take_descriptors();
             times.push(since.elapsed());
-            let socket = BoundSocket::bind(at("0.0.0.0", 20_000 + number)).unwrap();
+            let socket = bind(at("0.0.0.0", 20_000 + number), &BindOptions::default()).unwrap();
             lease.add_port(&socket).unwrap();
             (lease, descriptors, socket)
         });
@@ -42,7 +42,8 @@ fn hundreds_of_devices_work_at_once() {
         .run(|| Lease::connect(net.socket(), &Wish::default()).map(drop))
         .unwrap()
         .unwrap_err();
-    assert_eq!(one_more.refusal(), Some(ErrorKind::Limit));
+    let BrokerError::Refused(refused) = one_more else { panic!("{one_more}") };
+    assert_eq!(refused.kind, ErrorKind::Limit);
     let first = times[0];
     times.sort_unstable();
     let (median, last) = (times[times.len() / 2], times[times.len() - 1]);
@@ -57,7 +58,7 @@ fn hundreds_of_devices_work_at_once() {
     for lease in &status.leases {
         assert_eq!((lease.ports.len(), lease.more_ports), (usize::from(ADDRESSES) + 1, 0));
     }
-    let metrics = transom_broker::metrics::text(&status);
+    let metrics = status.metrics();
     let rows = metrics.lines().filter(|line| line.starts_with("transom_broker_lease_sent_bytes{"));
     assert_eq!(rows.count(), usize::from(DEVICES));
 

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use transom_broker::wire;
-
 use crate::support::frames::{ACK, SYN, tcp, write};
+use crate::support::wire;
 use crate::support::{
     BrokerProcess, HOST4, Holder, NOBODY, Net, PEER4, SOMEBODY, at, echoes, until,
 };

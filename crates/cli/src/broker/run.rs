@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use transom_broker::daemon::{Daemon, Ended, Options};
-use transom_broker::{Policy, client, metrics};
+use transom_broker::daemon::{Daemon, Ended};
+use transom_broker::{Policy, client};
 use transom_device::serving::serve_metrics;
 
 use super::RunArgs;
@@ -14,16 +14,15 @@ use crate::output;
 pub(super) fn lend(args: &RunArgs, policy: Policy) -> anyhow::Result<ExitCode> {
     let uplinks = policy.uplinks.join(", ");
     let at = policy.metrics;
-    let options = Options { policy, socket: args.socket.clone(), pins: args.pins.clone() };
-    let daemon = Daemon::start(options)?;
-    let stopper = daemon.stopper().context("cannot prepare for signals")?;
-    let stopped_by = StoppedBy::signal(move || stopper.stop())?;
+    let daemon = Daemon::start(policy, &args.socket, &args.pins)?;
+    let stopper = daemon.stopper();
+    let stopped_by = StoppedBy::signal(move || stopper.signal())?;
     if let Some(at) = at {
         let socket = args.socket.clone();
         // As anybody else who asks.
         let text = move || {
             let status = client::list(&socket).map_err(|error| error.to_string())?;
-            Ok(metrics::text(&status))
+            Ok(status.metrics())
         };
         let at = serve_metrics(at, text).with_context(|| format!("cannot listen at {at}"))?;
         output::note(format_args!("metrics at http://{at}/metrics"));

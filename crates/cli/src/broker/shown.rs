@@ -185,7 +185,7 @@ mod tests {
         assert!(list(&status).lines().nth(1).unwrap().starts_with("tcpk0"), "{}", list(&status));
         assert!(list(&Status::default()).contains("nothing is lent"));
         let rule = "user:7,ports:80+8000-8999,ephemeral:no,address:192.0.2.0/24,rate:9";
-        let policy_of = Policy { rules: vec![Rule::parse(rule).unwrap()], ..Policy::default() };
+        let policy_of = Policy { rules: vec![rule.parse().unwrap()], ..Policy::default() };
         let text = policy(&policy_of);
         assert!(text.contains("user 7: ports 80, 8000-8999, of 192.0.2.0/24; 4 devices"), "{text}");
         assert_eq!(policy_json(&policy_of)["allow"][0]["devices"], 4);

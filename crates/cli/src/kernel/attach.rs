@@ -48,7 +48,7 @@ fn attached(
 }
 
 fn served(host: &Host) -> Option<status::Server> {
-    match status::Server::start(Path::new(status::DIRECTORY), host.reporter()) {
+    match status::Server::start(host) {
         Ok(server) => Some(server),
         Err(error) => {
             note(format_args!("`transom kernel list` will not show it: {error}"));
@@ -87,7 +87,7 @@ pub(super) fn run(choice: &Choice, program: &[OsString]) -> anyhow::Result<ExitC
     let report = host.report();
     let failure = host.failure();
     drop(server);
-    host.detach();
+    drop(host);
     let left = cgroup.remove(MOMENT).is_err();
     drop(guard);
     if choice.verbose {
@@ -139,7 +139,7 @@ pub(super) fn attach(
     };
     let report = host.report();
     drop(server);
-    host.detach();
+    drop(host);
     if choice.verbose {
         note(summary(&report));
     }
@@ -167,7 +167,7 @@ pub(super) fn guard(name: &Path) -> anyhow::Result<ExitCode> {
     // Its other end is closed when the command has gone.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     // Asking who is there removes the sockets of those who have gone.
-    let _ = status::all(Path::new(status::DIRECTORY));
+    let _ = status::reports();
     let Ok(cgroup) = Cgroup::beside(name) else { return Ok(ExitCode::SUCCESS) };
     while cgroup.path().exists() {
         if cgroup.remove(LOOK).is_ok() {

@@ -1,7 +1,6 @@
 //! `transom kernel log`: what connections asked and got, and why.
 
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Shows the lines that are kept, of one connection or of all; and with `follow` those that come.
 pub(super) fn show(connection: Option<u64>, follow: bool) -> anyhow::Result<ExitCode> {
-    let mut reader = LogReader::new(Path::new(status::DIRECTORY));
+    let mut reader = LogReader::default();
     loop {
         let parts = reader.read().with_context(|| format!("cannot read {}", status::DIRECTORY))?;
         write(&parts, connection).map_err(stdout_error)?;

@@ -7,14 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use transom_extensions::CATALOGUE;
-use transom_kernel::variable_forms::{self, Form};
-use transom_kernel::{ConnectionReport, HostReport, Limit, status};
+use transom_kernel::{ConnectionReport, Form, HostReport, Limit, refusal, status, variable_forms};
 
 use crate::output;
 
 fn reports() -> anyhow::Result<Vec<HostReport>> {
-    status::all(Path::new(status::DIRECTORY))
-        .with_context(|| format!("cannot read {}", status::DIRECTORY))
+    status::reports().with_context(|| format!("cannot read {}", status::DIRECTORY))
 }
 
 /// A line for the end of a command.
@@ -170,7 +168,7 @@ fn details(connection: &ConnectionReport) -> String {
 
 /// Why a variable cannot be bounded.
 fn reason(name: &str) -> &'static str {
-    let found = variable_forms::all().find(|(variable, _)| variable.name() == name);
+    let found = variable_forms().find(|(variable, _)| variable.name() == name);
     found.map_or("", |(_, form)| match form {
         Form::Bounded(how) | Form::Unbounded(how) => how,
     })
@@ -180,7 +178,7 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
     let takes = transom_kernel::check().map_err(anyhow::Error::new);
     let said = takes.as_ref().err().map(|error| format!("{error:#}"));
     if json {
-        let variables: serde_json::Map<_, _> = variable_forms::all()
+        let variables: serde_json::Map<_, _> = variable_forms()
             .map(|(variable, form)| {
                 let (bounded, how) = match form {
                     Form::Bounded(how) => (true, how),
@@ -205,7 +203,7 @@ pub(super) fn check(json: bool) -> anyhow::Result<ExitCode> {
         for bounded in [true, false] {
             let title = if bounded { "It can bound" } else { "It cannot bound" };
             let _ = write!(text, "\n{title}:");
-            for (variable, form) in variable_forms::all() {
+            for (variable, form) in variable_forms() {
                 if let (true, Form::Bounded(how)) | (false, Form::Unbounded(how)) = (bounded, form)
                 {
                     let _ = write!(text, "\n  {:<12} {how}", variable.name());
@@ -226,7 +224,7 @@ fn refused() -> Vec<(&'static str, String)> {
     let refusal = |name: &'static str| {
         // One that needs a parameter cannot be made without; none of them is refused.
         let extension = transom_extensions::stack(name).ok()?.first()?.extension();
-        Some((name, variable_forms::refusal(&*extension)?))
+        Some((name, refusal(&*extension)?))
     };
     CATALOGUE.iter().filter_map(|entry| refusal(entry.name)).collect()
 }

@@ -62,7 +62,7 @@ impl Diag {
     }
 
     fn busy(&mut self) -> io::Result<Vec<InetRequest>> {
-        let idle = 1 << KernelTcpState::CLOSE.0 | 1 << BOUND;
+        let idle = 1 << u8::from(KernelTcpState::Close) | 1 << BOUND;
         let mut sockets = Vec::new();
         for (family, socket_id) in families() {
             let request = |states, socket_id| InetRequest {

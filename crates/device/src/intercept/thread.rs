@@ -1,4 +1,4 @@
-//! Descriptors of the thread whose call is answered, and of its process (pidfd_open(2)).
+//! Descriptors of the thread whose call is answered (pidfd_open(2)).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,18 +13,6 @@ const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags:
 /// # Errors
 /// There is no such thread; [`io::ErrorKind::InvalidInput`] before Linux 6.9, which knows descriptors of processes only.
 pub fn open_thread(thread: u32) -> io::Result<OwnedFd> {
-    open(thread, OF_A_THREAD)
-}
-
-/// A descriptor that stands for a process, by its number in our PID namespace.
-///
-/// # Errors
-/// There is no such process.
-pub fn open_process(process: u32) -> io::Result<OwnedFd> {
-    open(process, PidfdFlags::empty())
-}
-
-fn open(number: u32, flags: PidfdFlags) -> io::Result<OwnedFd> {
-    let number = i32::try_from(number).ok().and_then(Pid::from_raw);
-    Ok(pidfd_open(number.ok_or(io::ErrorKind::NotFound)?, flags)?)
+    let number = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    Ok(pidfd_open(number.ok_or(io::ErrorKind::NotFound)?, OF_A_THREAD)?)
 }

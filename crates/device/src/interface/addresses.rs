@@ -29,18 +29,6 @@ pub struct InterfaceAddress {
     pub usable: bool,
 }
 
-/// An address of the machine, with its interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LocalAddress {
-    /// The address in its network.
-    pub address: IpPrefix,
-    /// The name of its interface.
-    pub interface: String,
-    /// The longest packet that the interface takes, in bytes.
-    pub mtu: u32,
-}
-
 impl Interfaces {
     /// All addresses, in the kernel's order.
     ///
@@ -53,18 +41,15 @@ impl Interfaces {
         Ok(addresses)
     }
 
-    /// The machine's addresses that packets may leave from, in the kernel's order: usable ones of interfaces that are up.
+    /// The machine's addresses that packets may leave from, in the kernel's order and each with its interface: usable ones of interfaces that are up.
     ///
     /// # Errors
     /// The system's.
-    pub fn local_addresses(&mut self) -> io::Result<Vec<LocalAddress>> {
+    pub fn local_addresses(&mut self) -> io::Result<Vec<(IpPrefix, InterfaceState)>> {
         let up = self.all()?.into_iter().filter(|state| state.up);
         let up: HashMap<u32, InterfaceState> = up.map(|state| (state.index, state)).collect();
         let found = self.addresses()?.into_iter().filter(|found| found.usable);
-        let local = found.filter_map(|found| {
-            let InterfaceState { name, mtu, .. } = up.get(&found.index)?;
-            Some(LocalAddress { address: found.address, interface: name.clone(), mtu: *mtu })
-        });
+        let local = found.filter_map(|found| Some((found.address, up.get(&found.index)?.clone())));
         Ok(local.collect())
     }
 
@@ -153,7 +138,7 @@ mod tests {
     fn the_loopback_interface_has_its_address() {
         let found = Interfaces::open().unwrap().local_addresses().unwrap();
         let own = "127.0.0.1/8".parse().unwrap();
-        let lo = found.iter().find(|found| found.address == own).expect("127.0.0.1");
-        assert_eq!(lo.interface, "lo");
+        let (_, lo) = found.iter().find(|(address, _)| *address == own).expect("127.0.0.1");
+        assert_eq!(lo.name, "lo");
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
             DeviceWord::Tun { name } => format!("`packet:{name}` is for Ethernet interfaces"),
             _ => return None,
         },
+        #[cfg(not(feature = "xdp"))]
         Reason::NotBuilt => {
             "build it with `--features xdp`; `packet:INTERFACE` does the same by another way".into()
         }
@@ -125,6 +126,7 @@ fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
              kernel's own at the interface"
                 .into()
         }
+        #[cfg(feature = "bpf")]
         (PacketError::MixedAddresses(_), _) => {
             "name addresses of the kernel's only, or none of them".into()
         }

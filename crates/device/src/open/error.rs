@@ -10,7 +10,7 @@ use crate::tun::TunError;
 use crate::udp::UdpError;
 use crate::word::DeviceWord;
 
-/// A device could not be opened: which, why, and one thing to do about it, in this order. Its text has the whole [`Reason`], so it has no
+/// A device could not be opened: which, why, and one thing to do about it, in this order. Its text has the whole reason, so it has no
 /// [`source`](std::error::Error::source): also a caller that shows one error alone, as a C program does, shows the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the device {word}: {}{}", with_causes(.reason), in_brackets(.advice))]
@@ -19,8 +19,7 @@ pub struct OpenError {
     /// The device.
     pub word: DeviceWord,
     advice: Option<String>,
-    /// Why it could not be opened.
-    pub reason: Box<Reason>,
+    pub(crate) reason: Box<Reason>,
 }
 
 /// The meaning of the kernel's error number at the bottom of an error; `otherwise` if there is none.
@@ -63,6 +62,11 @@ impl OpenError {
         OpenError { word, advice, reason: Box::new(reason) }
     }
 
+    /// The meaning of the kernel's error number.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.reason.kind()
+    }
+
     /// The same with other advice, of a caller who knows better what helps.
     #[must_use]
     pub fn with_advice(self, advice: impl Into<String>) -> Self {
@@ -77,94 +81,57 @@ impl OpenError {
 
 impl From<OpenError> for io::Error {
     fn from(error: OpenError) -> Self {
-        io::Error::new(error.reason.kind(), error)
+        io::Error::new(error.kind(), error)
     }
 }
 
 /// Why a device could not be opened.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The broker gave no device.
+pub(crate) enum Reason {
     #[error("the broker is not available at {}", socket.display())]
-    Broker {
-        /// The path that was tried.
-        socket: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The process that hands packets over gave no device.
+    Broker { socket: PathBuf, source: io::Error },
     #[error("the process at {} gives no device", socket.display())]
-    Demux {
-        /// The path that was tried.
-        socket: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A TUN interface.
+    Demux { socket: PathBuf, source: io::Error },
     #[error(transparent)]
     Tun(#[from] TunError),
-    /// An interface of this name exists, and is something else.
     #[error("it is an interface, but not a TUN interface")]
     NoTun,
-    /// The interface exists, with an MTU of its own.
     #[error("it exists, and its MTU is set with `ip link`")]
     MtuIsFixed,
-    /// An Ethernet interface.
     #[error(transparent)]
     Packet(#[from] PacketError),
     /// An Ethernet interface, by AF_XDP.
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     Xdp(#[from] crate::xdp::XdpError),
-    /// A tunnel in UDP.
     #[error(transparent)]
     Udp(#[from] UdpError),
-    /// The name of a host is not known.
     #[error("cannot look up {host}")]
-    Resolve {
-        /// The name.
-        host: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The stack's network has no other address, for the kernel's end of a TUN interface.
+    Resolve { host: String, source: io::Error },
     #[error("the network {prefix} has no second address, which the kernel's end needs")]
-    NoRoom {
-        /// The stack's address with its network.
-        prefix: IpPrefix,
-    },
-    /// The two ends of a TUN interface are in different networks, so the kernel would not find the stack.
+    NoRoom { prefix: IpPrefix },
     #[error("the kernel at {kernel} does not find {own}, which is in another network")]
-    Apart {
-        /// The stack's address with its network.
-        own: IpPrefix,
-        /// The kernel's.
-        kernel: IpPrefix,
-    },
-    /// The stack needs addresses, and the device has none to give.
+    Apart { own: IpPrefix, kernel: IpPrefix },
     #[error("the stack on it needs an address")]
     NoAddress,
-    /// The system gives no descriptor.
     #[error("the system refuses descriptors for the memory device")]
     Memory(#[source] io::Error),
-    /// The kernel gave no netlink socket.
     #[error("cannot ask the kernel for its interfaces")]
     Netlink(#[source] io::Error),
-    /// This program was built without it.
+    #[cfg(not(feature = "xdp"))]
     #[error("this program was built without it")]
     NotBuilt,
 }
 
 impl Reason {
-    /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    fn kind(&self) -> io::ErrorKind {
         match self {
             Reason::Tun(error) => error.kind(),
             Reason::Packet(error) => error.kind(),
             #[cfg(feature = "xdp")]
             Reason::Xdp(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
+            #[cfg(not(feature = "xdp"))]
             Reason::NotBuilt => io::ErrorKind::Unsupported,
             _ => kind_of(self, io::ErrorKind::InvalidInput),
         }

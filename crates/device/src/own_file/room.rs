@@ -1,5 +1,6 @@
 //! Whether the disks have room for outputs, before the work that makes them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -8,13 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statvfs;
 
 use super::output::nearest_existing;
-
-/// The room that a job needs, on each disk.
-#[derive(Debug, Default)]
-pub struct Room {
-    /// The disk's number, a path on it, and the bytes.
-    disks: Vec<(u64, PathBuf, u64)>,
-}
 
 /// A disk has too little room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,39 +26,33 @@ fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error + '_ {
     |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-impl Room {
-    /// Notes that about `bytes` are written to a file or a directory at `path`. Devices need no room.
-    ///
-    /// # Errors
-    /// The system's, with the path.
-    pub fn add(&mut self, path: &Path, bytes: u64) -> io::Result<()> {
+/// Looks for a disk that has too little room for outputs: files and directories, and about how many bytes are written to each. Devices need no room.
+///
+/// # Errors
+/// The system's, with the path.
+pub fn lacking_room<'a>(
+    outputs: impl IntoIterator<Item = (&'a Path, u64)>,
+) -> io::Result<Option<NoRoom>> {
+    // By the number of each disk: a path on it, and what it needs.
+    let mut disks: BTreeMap<u64, (&Path, u64)> = BTreeMap::new();
+    for (path, bytes) in outputs {
         let existing = nearest_existing(path).map_err(named(path))?;
         let found = fs::metadata(existing).map_err(named(path))?;
         if !found.is_dir() && !found.is_file() {
-            return Ok(());
+            continue;
         }
         // What a file holds already is replaced.
         let bytes = if found.is_file() { bytes.saturating_sub(found.len()) } else { bytes };
-        match self.disks.iter_mut().find(|(device, ..)| *device == found.dev()) {
-            Some((_, _, sum)) => *sum = sum.saturating_add(bytes),
-            None => self.disks.push((found.dev(), existing.to_owned(), bytes)),
-        }
-        Ok(())
+        let (_, sum) = disks.entry(found.dev()).or_insert((existing, 0));
+        *sum = sum.saturating_add(bytes);
     }
-
-    /// Looks for a disk that has too little room; `None` if all have enough.
-    ///
-    /// # Errors
-    /// The system's, with the path.
-    pub fn lacking(&self) -> io::Result<Option<NoRoom>> {
-        for (_, path, needed) in &self.disks {
-            let free = free(path).map_err(named(path))?;
-            if *needed > free {
-                return Ok(Some(NoRoom { path: path.clone(), needed: *needed, free }));
-            }
+    for (path, needed) in disks.into_values() {
+        let free = free(path).map_err(named(path))?;
+        if needed > free {
+            return Ok(Some(NoRoom { path: path.to_owned(), needed, free }));
         }
-        Ok(None)
     }
+    Ok(None)
 }
 
 /// The bytes that this user can still write to the disk of `path`.
@@ -80,21 +68,19 @@ mod tests {
     #[test]
     fn a_disk_has_room_or_not() {
         let directory = tempfile::tempdir().unwrap();
-        let mut room = Room::default();
-        room.add(&directory.path().join("new"), 1).unwrap();
-        room.add(Path::new("/dev/null"), u64::MAX).unwrap();
-        assert_eq!(room.lacking().unwrap(), None);
+        let at = |name: &str| directory.path().join(name);
+        let (new, null) = (at("new"), Path::new("/dev/null"));
+        assert_eq!(lacking_room([(&*new, 1), (null, u64::MAX)]).unwrap(), None);
         // Half of everything twice: the two are added up.
-        room.add(&directory.path().join("a/b"), u64::MAX / 2).unwrap();
-        room.add(&directory.path().join("c"), u64::MAX / 2).unwrap();
-        let lacking = room.lacking().unwrap().unwrap();
+        let (half, other) = (at("a/b"), at("c"));
+        let halves = [(&*half, u64::MAX / 2), (&*other, u64::MAX / 2)];
+        let lacking = lacking_room(halves).unwrap().unwrap();
         assert!(lacking.needed > u64::MAX / 2 && lacking.free < lacking.needed, "{lacking:?}");
         assert_eq!(lacking.path, directory.path());
         // A file is replaced, so it makes room for its successor.
         let file = directory.path().join("file");
         fs::write(&file, [0; 1000]).unwrap();
-        let mut room = Room::default();
-        room.add(&file, 1000).unwrap();
-        assert_eq!(room.disks[0].2, 0);
+        let lacking = lacking_room([(&*file, u64::MAX)]).unwrap().unwrap();
+        assert_eq!(lacking.needed, u64::MAX - 1000);
     }
 }

@@ -30,7 +30,7 @@ fn load() -> Result<Loaded, BpfError> {
     Loaded::load(open(OBJECT)?, "the kernel does not take the programs that keep it silent")
 }
 
-/// The kernel's address as a stack has it: what is needed besides the [device](PacketDevice).
+/// The kernel's address as a stack has it: what is needed besides the device.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct KernelAddress {
@@ -123,8 +123,9 @@ fn chosen(
     let found = interfaces.local_addresses().map_err(PacketError::Netlink)?.into_iter();
     let link_local =
         |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let here = found.filter(|at| at.interface == name && !link_local(at.address.address()));
-    let here: Vec<IpPrefix> = here.map(|at| at.address).collect();
+    let found = found.filter(|(_, interface)| interface.name == name);
+    let here = found.map(|(prefix, _)| prefix).filter(|prefix| !link_local(prefix.address()));
+    let here: Vec<IpPrefix> = here.collect();
     let of_kernel =
         |wanted: &IpPrefix| here.iter().find(|at| at.address() == wanted.address()).copied();
     let chosen: Vec<_> = match wanted {

@@ -59,7 +59,7 @@ pub enum PrivateError {
 
 impl PrivateError {
     /// The meaning of the kernel's error number.
-    pub fn kind(&self) -> io::ErrorKind {
+    pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             PrivateError::Maker(error) => error.kind(),
             _ => kind_of(self, io::ErrorKind::InvalidInput),

@@ -53,7 +53,7 @@ pub struct PrivateSettings {
     /// Not the caller's choice.
     pub(super) queue_len: u32,
     /// The command line of a program that makes the network where the caller has not the rights to. It is one that calls
-    /// [`maker::serve`](super::maker::serve) at once, such as this program itself with a word that says so. Default: empty, there is none.
+    /// [`serve`](super::serve) at once, such as this program itself with a word that says so. Default: empty, there is none.
     pub maker: Vec<OsString>,
 }
 
@@ -106,7 +106,7 @@ impl PrivateSettings {
         }
     }
 
-    /// Has a maker make the network that somebody else has started: `socket` is connected to the one that it [serves](super::maker::serve). It may be of
+    /// Has a maker make the network that somebody else has started: `socket` is connected to the one that it [serves](super::serve). It may be of
     /// another user, who has more rights. It ends all connections when both the network and its [`SocketMaker`](super::sockets::SocketMaker) are dropped.
     ///
     /// # Errors

@@ -79,41 +79,6 @@ impl Family {
     }
 }
 
-/// Why there is no socket.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SocketError {
-    /// The kernel refused it, as it may refuse any program: too many descriptors, no IPv6.
-    #[error("the kernel gave no socket")]
-    Refused(#[source] io::Error),
-    /// It cannot be given to the caller's user.
-    #[error("the socket cannot be given to user {user}")]
-    Owner {
-        /// The user.
-        user: u32,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// No socket can be made in the caller's control group.
-    #[error("no socket can be made in the control group {group}")]
-    Group {
-        /// The group's path.
-        group: String,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-}
-
-impl SocketError {
-    /// The error number that the program's call fails with.
-    pub fn number(&self) -> i32 {
-        match self {
-            SocketError::Refused(source) => source.raw_os_error().unwrap_or(libc::ENOBUFS),
-            SocketError::Owner { .. } | SocketError::Group { .. } => libc::EACCES,
-        }
-    }
-}
-
 /// What both sides of the stock see.
 #[derive(Debug, Default)]
 struct Stock {
@@ -272,15 +237,17 @@ impl SocketMaker {
     /// A socket for this caller: with its owner and its control group. It blocks.
     ///
     /// # Errors
-    /// [`SocketError`]. Nothing else is handed out instead.
-    pub fn take(&mut self, family: Family, caller: &Caller) -> Result<OwnedFd, SocketError> {
+    /// The error number that the program's call is to fail with: the kernel's, as it may refuse any program a socket, or `EACCES` if it cannot be given to the
+    /// caller's user or made in its control group. Nothing else is handed out instead.
+    pub fn take(&mut self, family: Family, caller: &Caller) -> io::Result<OwnedFd> {
+        let not_for_caller = |_| io::Error::from_raw_os_error(libc::EACCES);
         let socket = match &caller.other_group {
-            None => self.take_spare(family).map_err(SocketError::Refused)?,
-            Some(group) => self.take_in_group(family, group)?,
+            None => self.take_spare(family)?,
+            Some(group) => self.take_in_group(family, group).map_err(not_for_caller)?,
         };
         let (user, group) = (caller.user, caller.group);
         if (user, group) != self.own {
-            give(&socket, user, group).map_err(|source| SocketError::Owner { user, source })?;
+            give(&socket, user, group).map_err(not_for_caller)?;
         }
         Ok(socket)
     }
@@ -315,15 +282,14 @@ impl SocketMaker {
         }
     }
 
-    fn take_in_group(&mut self, family: Family, group: &str) -> Result<OwnedFd, SocketError> {
+    fn take_in_group(&mut self, family: Family, group: &str) -> io::Result<OwnedFd> {
         let key = (group.to_owned(), family);
         if let Some(socket) = self.elsewhere.get_mut(&key).and_then(Vec::pop) {
             return Ok(socket);
         }
-        let failed = |source| SocketError::Group { group: group.to_owned(), source };
         let count = if self.spares == 0 { 1 } else { BATCH };
-        let mut made = self.source.make(family, count, Some(group)).map_err(failed)?;
-        let socket = made.pop().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+        let mut made = self.source.make(family, count, Some(group))?;
+        let socket = made.pop().ok_or(io::ErrorKind::BrokenPipe)?;
         if self.elsewhere.len() >= GROUPS {
             self.elsewhere.clear();
         }

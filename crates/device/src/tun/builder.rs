@@ -119,18 +119,48 @@ pub(super) struct Interface {
 
 /// The settings of a TUN interface to be opened; see [`Tun::builder`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TunBuilder {
     name: String,
-    mtu: u16,
+    /// The longest IP packet in bytes. Default: 1500. IPv6 needs 1280, IPv4 68.
+    pub mtu: u16,
     addresses: Vec<IpPrefix>,
-    queue_len: u32,
-    pub(super) offload: TunOffload,
+    /// How many packets the kernel keeps for us before it drops. Default: 10,000.
+    ///
+    /// The kernel's own default of 500 is too little. Its TCP sends as much as the receive window allows, because a packet counts as sent once it is
+    /// in this queue. Without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300 packets of 1,460 bytes at once. 10,000 covers
+    /// two such connections, or one of 14 MB, and costs 80 KB while it is empty. Set a larger value for more data in flight without offload.
+    pub queue_len: u32,
+    /// How much work to share with the kernel; less if it refuses. Default:
+    /// [`TunOffload::Segmentation`].
+    pub offload: TunOffload,
     keep_buffers: Option<usize>,
     configure: bool,
-    queues: usize,
-    joining: bool,
+    /// How many queues the interface has, each of them a [`Device`](crate::Device) for a thread of its own: see
+    /// [`Device::take_queues`](crate::Device::take_queues). Default: 1, at most 256. An interface that [exists](TunBuilder::existing) and was made
+    /// for one queue has one (`ip tuntap add … multi_queue` makes it for several).
+    ///
+    /// The kernel steers by the hash of a packet's addresses and ports, the same both ways, and remembers for a few seconds in which queue
+    /// packets of a hash were written: it puts the answers there. It remembers 4096 hashes.
+    pub queues: usize,
+    /// Whether the kernel may join segments of ours that follow each other, before its TCP gets them (`IFF_NAPI`). Default: no. It pays for a user that
+    /// sends by [`Device::send_more`](crate::Device::send_more), as a stack does.
+    ///
+    /// This is for an interface that is made here and has [no offloads](TunOffload::None); elsewhere it changes nothing. It takes Linux 5.2, the right to
+    /// mount, and an MTU of 2048 bytes at most. [`Tun::joins`] says what came of it. The device sets PSH in the last segment of each connection
+    /// before it flushes, and in each that is sent alone, so that the kernel waits for no more.
+    pub joining: bool,
     /// The kernel joins packets; settled when the device is opened.
     napi: bool,
+}
+
+transom_base::setters! {
+    TunBuilder:
+    mtu = mtu: u16,
+    queue_len = queue_len: u32,
+    offload = offload: TunOffload,
+    queues = queues: usize,
+    joining = joining: bool,
 }
 
 /// The most queues that a TUN interface has (`MAX_TAP_QUEUES` of Linux' drivers/net/tun.c).
@@ -160,32 +190,9 @@ impl TunBuilder {
         self
     }
 
-    /// The longest IP packet in bytes. Default: 1500. IPv6 needs 1280, IPv4 68.
-    pub fn mtu(mut self, mtu: u16) -> Self {
-        self.mtu = mtu;
-        self
-    }
-
     /// Adds an address of the *kernel's* end; the rest of its network is routed to us.
     pub fn address(mut self, address: IpPrefix) -> Self {
         self.addresses.push(address);
-        self
-    }
-
-    /// How many packets the kernel keeps for us before it drops. Default: 10,000.
-    ///
-    /// The kernel's own default of 500 is too little. Its TCP sends as much as the receive window allows, because a packet counts as sent once it is
-    /// in this queue. Without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300 packets of 1,460 bytes at once. 10,000 covers
-    /// two such connections, or one of 14 MB, and costs 80 KB while it is empty. Set a larger value for more data in flight without offload.
-    pub fn queue_len(mut self, packets: u32) -> Self {
-        self.queue_len = packets;
-        self
-    }
-
-    /// How much work to share with the kernel; less if it refuses. Default:
-    /// [`TunOffload::Segmentation`].
-    pub fn offload(mut self, offload: TunOffload) -> Self {
-        self.offload = offload;
         self
     }
 
@@ -193,28 +200,6 @@ impl TunBuilder {
     /// number of bytes, but 4096 at most: packets that the program has not read yet keep theirs.
     pub fn keep_buffers(mut self, buffers: usize) -> Self {
         self.keep_buffers = Some(buffers);
-        self
-    }
-
-    /// How many queues the interface has, each of them a [`Device`](crate::Device) for a thread of its own: see
-    /// [`Device::take_queues`](crate::Device::take_queues). Default: 1, at most 256. An interface that [exists](TunBuilder::existing) and was made
-    /// for one queue has one (`ip tuntap add … multi_queue` makes it for several).
-    ///
-    /// The kernel steers by the hash of a packet's addresses and ports, the same both ways, and remembers for a few seconds in which queue
-    /// packets of a hash were written: it puts the answers there. It remembers 4096 hashes.
-    pub fn queues(mut self, queues: usize) -> Self {
-        self.queues = queues;
-        self
-    }
-
-    /// Whether the kernel may join segments of ours that follow each other, before its TCP gets them (`IFF_NAPI`). Default: no. It pays for a user that
-    /// sends by [`Device::send_more`](crate::Device::send_more), as a stack does.
-    ///
-    /// This is for an interface that is made here and has [no offloads](TunOffload::None); elsewhere it changes nothing. It takes Linux 5.2, the right to
-    /// mount, and an MTU of 2048 bytes at most. [`Tun::joins`] says what came of it. The device sets PSH in the last segment of each connection
-    /// before it flushes, and in each that is sent alone, so that the kernel waits for no more.
-    pub fn joining(mut self, joining: bool) -> Self {
-        self.joining = joining;
         self
     }
 

@@ -11,23 +11,14 @@ use transom_wire::offload::VirtioNetHdr;
 use super::builder::{Interface, LONGEST_PACKET, negotiate, open_tun, prepare_header};
 use super::{Tun, TunError, TunOffload, ioctl};
 
-/// A TUN device that is made and not up yet, and has neither addresses nor settings.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct NewTun {
-    /// One descriptor for each queue. They do not block. A virtio-net header of 10 bytes stands before each packet, and all offloads are on.
-    pub queues: Vec<OwnedFd>,
-    /// The interface's name.
-    pub name: String,
-}
-
-impl NewTun {
-    /// Makes a device with so many queues, in the calling thread's network namespace. Only root opens it by its name. A holder of a descriptor can
-    /// change that (`TUNSETOWNER` asks for no privileges).
+impl Tun {
+    /// Makes a device that is not up yet, and has neither addresses nor settings, in the calling thread's network namespace. Gives its name, and a descriptor for
+    /// each of its queues. They do not block. A virtio-net header of 10 bytes stands before each packet, and all offloads are on. Only root opens the device by
+    /// its name. A holder of a descriptor can change that (`TUNSETOWNER` asks for no privileges).
     ///
     /// # Errors
     /// [`TunError`]: no TUN driver, no right to it, one without the virtio-net header or super-segments.
-    pub fn create(name: &str, queues: u16) -> Result<Self, TunError> {
+    pub fn create(name: &str, queues: u16) -> Result<(String, Vec<OwnedFd>), TunError> {
         let mut flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         if queues > 1 {
             flags |= libc::IFF_MULTI_QUEUE;
@@ -51,12 +42,10 @@ impl NewTun {
                 return Err(failed(io::Error::new(io::ErrorKind::Unsupported, why)));
             }
         }
-        Ok(NewTun { queues: descriptors, name })
+        Ok((name, descriptors))
     }
-}
 
-impl Tun {
-    /// Takes the descriptor of a device that another process made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
+    /// Takes the descriptor of a device that another process made as [`Tun::create`] does, and set up. `index` and `mtu` are the interface's.
     ///
     /// # Errors
     /// When the descriptor is not one of a TUN device with a virtio-net header.

@@ -21,7 +21,7 @@ impl Host {
     /// Of the calling thread's network namespace.
     pub(super) fn look() -> io::Result<Self> {
         let mut interfaces = Interfaces::open()?;
-        let addresses = interfaces.local_addresses()?.into_iter().map(|found| found.address);
+        let addresses = interfaces.local_addresses()?.into_iter().map(|(address, _)| address);
         Ok(Host { addresses: addresses.collect(), interfaces })
     }
 

@@ -56,7 +56,7 @@ impl Control {
         let text = format!(
             "policy = 'target-window(upper={UPPER}B, lower={LOWER}B, rule=section-3.2)'\nrate = '{RATE}bit/s'\nqueue = '{LIMIT}B'"
         );
-        let policy = PolicyFile::parse(&text)?;
+        let policy: PolicyFile = text.parse()?;
         Ok(match self {
             Control::Nothing => None,
             Control::Tc => Some(Box::new(Tc::attach(Options::new(BOTTLENECK, policy.control))?)),

@@ -35,7 +35,7 @@ impl Deployment for Fake {
 }
 
 fn fake() -> Shared {
-    Shared::new(Box::new(Fake))
+    Shared(Arc::new(Mutex::new(Some(Box::new(Fake)))))
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn requests_are_answered_and_a_second_router_is_refused() {
     let path = directory.path().join("below/router.sock");
     assert!(matches!(ask(&path, 1), Err(Refusal::NotRunning { .. })));
     let serving = StatusSocket::bind(&path).unwrap();
-    serving.serve(fake()).unwrap();
+    serving.serve(Box::new(Fake)).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let status = ask(&path, 3).unwrap();
     assert_eq!(
@@ -69,7 +69,7 @@ fn nonsense_is_answered_and_does_no_harm() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
     let serving = StatusSocket::bind(&path).unwrap();
-    serving.serve(fake()).unwrap();
+    serving.serve(Box::new(Fake)).unwrap();
     for nonsense in ["\n", "status\n", "status -1\n", "\u{0}\n", &"x".repeat(10_000)] {
         let stream = UnixStream::connect(&path).unwrap();
         // The server may close the connection of a client that says too much.
@@ -110,7 +110,7 @@ fn http(at: SocketAddr, request: &str) -> String {
 
 #[test]
 fn prometheus_is_answered() {
-    let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
+    let at = fake().serve_metrics("127.0.0.1:0".parse().unwrap()).unwrap();
     let text = http(at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let line = "transom_router_acks_total{device=\"a\\\"b\",mode=\"tc\"} 7\n";
@@ -144,8 +144,8 @@ fn a_client_with_a_byte_now_and_then_holds_nobody_up() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("router.sock");
     let serving = StatusSocket::bind(&path).unwrap();
-    serving.serve(fake()).unwrap();
-    let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
+    serving.serve(Box::new(Fake)).unwrap();
+    let at = fake().serve_metrics("127.0.0.1:0".parse().unwrap()).unwrap();
     thread::scope(|scope| {
         let slow: Vec<_> = (1..MOST_ASKING)
             .flat_map(|_| {

@@ -1,12 +1,32 @@
 //! The programs' places at the interface: links where the kernel has them, else filters.
 
 use std::error::Error;
+use std::os::fd::AsFd as _;
 
-use transom_bpf::libbpf_rs::Link;
-use transom_bpf::{Loaded, Side, attach_filter, attach_tcx, attached_tcx};
+use transom_bpf::libbpf_rs::{
+    Link, Program, ProgramAttachType, TC_EGRESS, TC_INGRESS, TcHookBuilder,
+};
+use transom_bpf::{BpfError, Loaded, attach_tcx, attached_tcx, attempt};
 use transom_device::interface::Interfaces;
 
 use crate::refusal::{Refusal, interfaces, look_at};
+
+/// Packets that come in through an interface, or leave through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Ingress,
+    Egress,
+}
+
+impl Side {
+    /// The type that a program is loaded as, to be attached by a link.
+    pub(super) fn attach_type(self) -> ProgramAttachType {
+        match self {
+            Side::Ingress => ProgramAttachType::TcxIngress,
+            Side::Egress => ProgramAttachType::TcxEgress,
+        }
+    }
+}
 
 /// The programs' names, and on which side of the interface they belong.
 pub(super) const PROGRAMS: [(&str, Side); 2] =
@@ -96,6 +116,24 @@ impl Drop for Attached {
     }
 }
 
+/// Attaches a program to an interface as a filter below the queueing discipline `clsact`, which is made if it is not there. Returns the filter's name, which
+/// is the program's and its number: `NAME:[NUMBER]`.
+fn attach_filter(program: &Program<'_>, index: u32, side: Side) -> Result<String, BpfError> {
+    let point = match side {
+        Side::Ingress => TC_INGRESS,
+        Side::Egress => TC_EGRESS,
+    };
+    // The kernel has no interface with a number that does not fit.
+    let number = i32::try_from(index).unwrap_or(-1);
+    let mut hook = TcHookBuilder::new(program.as_fd()).ifindex(number).hook(point);
+    let action = format!("cannot attach to the interface with number {index}");
+    attempt(action, || hook.create().and_then(|mut hook| hook.attach()))?;
+    let id = attempt("cannot read a program's number", || Program::id_from_fd(program.as_fd()))?;
+    // The kernel keeps the first 15 bytes.
+    let name: String = program.name().to_string_lossy().chars().take(15).collect();
+    Ok(format!("{name}:[{id}]"))
+}
+
 /// The programs that are attached to an interface by links, by name: ours, if they are there.
 ///
 /// # Errors
@@ -104,7 +142,7 @@ pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
     let state = look_at(&mut interfaces()?, device)?;
     let mut names = Vec::new();
     for (ours, side) in PROGRAMS {
-        let found = attached_tcx(state.index, side).map_err(super::program)?;
+        let found = attached_tcx(state.index, side.attach_type()).map_err(super::program)?;
         // The kernel keeps the first 15 bytes of a name.
         let short = &ours[..ours.len().min(15)];
         names.extend(found.iter().filter(|found| *found == short).map(|_| ours.to_owned()));

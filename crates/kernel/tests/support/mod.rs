@@ -259,7 +259,7 @@ fn started_again() {
                 controlled.limit(Variable::Cwnd, Some(3 * 1448)).unwrap();
                 assert_eq!(controlled.limit_of(Variable::Cwnd).unwrap(), Some(3 * 1448));
                 controlled.limit(Variable::Rto, Some(1)).unwrap_err();
-                stream = controlled.into_stream();
+                stream = controlled.into();
             }
             let data = vec![7; 1 << 16];
             thread::spawn(move || {

@@ -98,8 +98,8 @@ impl KernelHost {
 
     /// Packets that the kernel had for the emulator and did not keep for it.
     pub(super) fn lost(&self) -> u64 {
-        let counters = self.namespace.interfaces().counters(INTERFACE);
-        counters.map_or(0, |counters| counters.transmit_dropped)
+        let state = self.namespace.interfaces().state(INTERFACE);
+        state.map_or(0, |state| state.counters.transmit_dropped)
     }
 }
 

@@ -160,7 +160,7 @@ impl End {
             let its = sockets.into_iter().filter(|one| is_its(one));
             let known = its.filter_map(|one| {
                 let info = ConnectionState::of_tcp_info(one.info?.as_bytes())?;
-                (one.state != KernelTcpState::LISTEN).then_some((one.cookie, info))
+                (one.state != KernelTcpState::Listen).then_some((one.cookie, info))
             });
             let known: Vec<_> = known.collect();
             self.seen.extend(known.iter().copied());

@@ -320,7 +320,7 @@ impl Job {
                 .run(|| Diag::open().and_then(|mut diag| diag.tcp()))?
                 .map_err(system("cannot look for listening sockets"))?;
             let listens = |one: &transom_device::TcpSocket| {
-                one.state == KernelTcpState::LISTEN && one.local.port() == port
+                one.state == KernelTcpState::Listen && one.local.port() == port
             };
             if sockets.iter().any(listens) {
                 return Ok(());

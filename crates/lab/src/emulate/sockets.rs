@@ -242,7 +242,7 @@ impl KernelSockets {
     /// Closes a released connection once the kernel has finished it.
     fn reap(&mut self, number: u64) {
         let Some(Entry::Connection(connection)) = self.entries.get(&number) else { return };
-        if tcp_info(&connection.socket).is_ok_and(|info| info.state() != KernelTcpState::CLOSE) {
+        if tcp_info(&connection.socket).is_ok_and(|info| info.state() != KernelTcpState::Close) {
             return;
         }
         self.forget(number);

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::net::{SocketAddrUnix, SocketFlags};
-use transom_broker::client::{self, BindOptions, BoundSocket, Lease, Wish};
-use transom_broker::daemon::{Daemon, Options};
-use transom_broker::{Policy, wire};
+use transom_broker::Policy;
+use transom_broker::client::{self, BindOptions, Lease, Wish, bind};
+use transom_broker::daemon::Daemon;
 use transom_device::tun::Tun;
 
+use super::wire;
 use super::{Net, echo, tun, until};
 
 const ROLE: &str = "BROKER_TEST_ROLE";
@@ -44,10 +45,8 @@ pub(crate) fn helper_command(role: &str, place: &Path) -> Command {
 
 fn run_broker(directory: &Path) {
     let policy = Policy::read(&directory.join("policy.toml")).unwrap();
-    let mut options = Options::new(policy);
-    options.socket = directory.join("broker.sock");
-    options.pins = directory.join("bpf").join("transom");
-    let daemon = Daemon::start(options).unwrap_or_else(|error| panic!("{error:?}"));
+    let (socket, pins) = (directory.join("broker.sock"), directory.join("bpf").join("transom"));
+    let daemon = Daemon::start(policy, &socket, &pins).unwrap_or_else(|error| panic!("{error:?}"));
     daemon.run().unwrap();
 }
 
@@ -120,7 +119,7 @@ fn run_holder(control: &Path) {
 struct HolderState {
     kernel: KernelSockets,
     lease: Option<Lease>,
-    sockets: Vec<BoundSocket>,
+    sockets: Vec<OwnedFd>,
     last_port: u64,
     tun: Option<OwnedFd>,
     networks: Vec<OwnedFd>,
@@ -143,14 +142,8 @@ impl HolderState {
                 self.lease = Some(lease);
                 Ok((opened, copies?))
             }
-            ["bind", address] => {
-                let socket = BoundSocket::bind(address.parse()?)?;
-                self.add(socket)
-            }
-            ["show"] => {
-                let socket = BoundSocket::from_socket(descriptors.remove(0))?;
-                self.add(socket)
-            }
+            ["bind", address] => self.add(bind(address.parse()?, &BindOptions::default())?),
+            ["show"] => self.add(descriptors.remove(0)),
             // Everything but the device.
             ["forget"] => {
                 self.sockets.clear();
@@ -171,7 +164,7 @@ impl HolderState {
             ["last-port"] => Ok((self.last_port.to_string(), Vec::new())),
             ["bind-again", address] => {
                 let reuse = BindOptions { reuse_address: true, ..Default::default() };
-                self.add(BoundSocket::bind_with(address.parse()?, &reuse)?)
+                self.add(bind(address.parse()?, &reuse)?)
             }
             // On the socket that was bound last.
             ["reuse"] => {
@@ -214,7 +207,7 @@ impl HolderState {
         }
     }
 
-    fn add(&mut self, socket: BoundSocket) -> Answer {
+    fn add(&mut self, socket: OwnedFd) -> Answer {
         let port = self.lease.as_mut().ok_or("no lease")?.add_port(&socket)?;
         self.sockets.push(socket);
         self.last_port = port.id;
@@ -251,7 +244,8 @@ impl HolderState {
     /// Sends bytes from the port that was registered last, and gets them back.
     fn fetch(&mut self, address: &str, bytes: usize) -> Answer {
         use std::io::Write;
-        let from = self.sockets.last().ok_or("no port")?.local_addr();
+        let bound = self.sockets.last().ok_or("no port")?;
+        let from = SocketAddr::try_from(rustix::net::getsockname(bound)?)?;
         let stack = self.stack()?;
         let to: SocketAddr = address.parse()?;
         let options = transom_net::ConnectOptions::default().with_local(Some(from));
@@ -289,8 +283,7 @@ impl KernelSockets {
             }
             ["bind", address] => {
                 let reuse = BindOptions { reuse_address: true, ..Default::default() };
-                let socket = BoundSocket::bind_with(address.parse()?, &reuse)?;
-                self.bound = Some(socket.as_fd().try_clone_to_owned()?);
+                self.bound = Some(bind(address.parse()?, &reuse)?);
             }
             ["connect", address] => {
                 let socket = self.bound.take().ok_or("no socket")?;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use transom_broker::protocol::{Opened, Port};
-use transom_broker::wire;
 
 use super::Net;
 use super::helper::helper_command;
+use super::wire;
 
 /// It is killed with the value.
 pub(crate) struct Holder {

@@ -3,9 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use transom_broker::wire;
 
-use super::{Net, until};
+use super::{Net, until, wire};
 
 /// The first of the users.
 const FIRST: u32 = 100_000;

@@ -20,6 +20,7 @@ pub(crate) mod holder;
 pub(crate) mod many_users;
 pub(crate) mod path;
 pub(crate) mod tun;
+pub(crate) mod wire;
 
 pub(crate) use helper::BrokerProcess;
 pub(crate) use holder::{Device, Holder};

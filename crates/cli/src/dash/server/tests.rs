@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use transom_device::serving::front::{MOST_GUESTS, MOST_STREAMS};
+use transom_device::serving::{MOST_GUESTS, MOST_STREAMS};
 use transom_live::{Collector, Sources};
 
 use super::*;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 
 use super::*;
-use transom_device::serving::front::{MOST_GUESTS, MOST_STREAMS};
+use transom_device::serving::{MOST_GUESTS, MOST_STREAMS};
 use transom_report::ReportData;
 
 fn live(runs: usize) -> Arc<Live> {

@@ -4,24 +4,20 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::Link;
-use libbpf_rs::query::LinkTypeInfo;
 use rustix::mount::MountFlags;
-
-use crate::BpfError;
+use transom_bpf::BpfError;
+use transom_bpf::libbpf_rs::Link;
+use transom_bpf::libbpf_rs::query::LinkTypeInfo;
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
 const BPF_FS: i64 = 0xcafe_4a11;
 
 /// A directory below a BPF file system.
 #[derive(Clone, Debug)]
-pub struct PinDirectory(PathBuf);
+pub(super) struct PinDirectory(PathBuf);
 
 /// Makes sure that `at` lies in a BPF file system, and mounts one there if it does not.
-///
-/// # Errors
-/// The system's.
-pub fn mount(at: &Path) -> io::Result<()> {
+pub(super) fn mount(at: &Path) -> io::Result<()> {
     if is_bpf(at)? {
         return Ok(());
     }
@@ -36,11 +32,8 @@ fn is_bpf(path: &Path) -> io::Result<bool> {
 }
 
 impl PinDirectory {
-    /// Makes the directory, readable for its owner only.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::Unsupported`] if it is not below a BPF file system, else the system's.
-    pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
+    /// Makes the directory, readable for its owner only. The error is [`io::ErrorKind::Unsupported`] if it is not below a BPF file system.
+    pub(super) fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         let path = path.into();
         match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -51,10 +44,7 @@ impl PinDirectory {
     }
 
     /// A directory that is there.
-    ///
-    /// # Errors
-    /// As [`PinDirectory::create`].
-    pub fn existing(path: impl Into<PathBuf>) -> io::Result<Self> {
+    pub(super) fn existing(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         match is_bpf(&path)? {
             true => Ok(PinDirectory(path)),
@@ -66,39 +56,30 @@ impl PinDirectory {
     }
 
     /// The name of a pin; no dots, which the BPF file system does not take.
-    pub fn pin(&self, name: &str) -> PathBuf {
+    pub(super) fn pin(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// The names of all pins.
-    pub fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let found = fs::read_dir(&self.0).into_iter().flatten().flatten();
         found.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
     /// Opens a pinned link.
-    ///
-    /// # Errors
-    /// When it is not there.
-    pub fn link(&self, name: &str) -> Result<Link, BpfError> {
+    pub(super) fn link(&self, name: &str) -> Result<Link, BpfError> {
         let path = self.pin(name);
         Link::open(&path).map_err(BpfError::of(format!("cannot open {}", path.display())))
     }
 
     /// Pins a link. From now on it does not need the process.
-    ///
-    /// # Errors
-    /// When the name is taken.
-    pub fn pin_link(&self, link: &mut Link, name: &str) -> Result<(), BpfError> {
+    pub(super) fn pin_link(&self, link: &mut Link, name: &str) -> Result<(), BpfError> {
         let path = self.pin(name);
         link.pin(&path).map_err(BpfError::of(format!("cannot pin {}", path.display())))
     }
 
     /// Removes a pin; gone already is as good.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn remove(&self, name: &str) -> io::Result<()> {
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.pin(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome,
@@ -106,10 +87,7 @@ impl PinDirectory {
     }
 
     /// Removes all pins and the directory.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn remove_all(self) -> io::Result<()> {
+    pub(super) fn remove_all(self) -> io::Result<()> {
         for name in self.names() {
             self.remove(&name)?;
         }
@@ -118,7 +96,7 @@ impl PinDirectory {
 }
 
 /// The interface of a link, 0 when it has gone; `None` if the link is of another kind.
-pub fn tcx_device(link: &Link) -> Option<u32> {
+pub(super) fn tcx_device(link: &Link) -> Option<u32> {
     match link.info().ok()?.info {
         LinkTypeInfo::Tcx(info) => Some(info.ifindex),
         _ => None,
