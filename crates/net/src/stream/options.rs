@@ -7,9 +7,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_stack::SocketOption;
+use transom_tcp::UnitChoice;
 use transom_tcp::compose::Composer;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::exchange::Choice;
 use transom_tcp::{AckChoice, KeepAlive, PacingChoice, Setting};
 
 impl TcpStream {
@@ -92,13 +92,13 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn exchange(&self, choice: Choice) -> io::Result<()> {
+    pub fn exchange(&self, choice: UnitChoice) -> io::Result<()> {
         self.change(|connection, now| connection.exchange(now, choice))?.map_err(invalid)
     }
 
     /// Exchanges the congestion controller.
     pub fn set_congestion(&self, choice: CongestionChoice) -> io::Result<()> {
-        self.exchange(Choice::Congestion(choice))
+        self.exchange(UnitChoice::Congestion(choice))
     }
 
     /// The congestion control algorithm, with its parameters.
@@ -112,7 +112,7 @@ impl TcpStream {
     /// [`io::ErrorKind::InvalidInput`] if a controller that counts on being paced would not be, [`io::ErrorKind::NotConnected`] if the connection
     /// is gone.
     pub fn set_pacing(&self, choice: PacingChoice) -> io::Result<()> {
-        self.exchange(Choice::Pacing(choice))
+        self.exchange(UnitChoice::Pacing(choice))
     }
 
     /// Exchanges the acknowledgement policy.
@@ -120,7 +120,7 @@ impl TcpStream {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a delay of half a second or more, [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn set_ack_policy(&self, choice: AckChoice) -> io::Result<()> {
-        self.exchange(Choice::Acknowledgements(choice))
+        self.exchange(UnitChoice::Acknowledgements(choice))
     }
 
     /// Switches keep-alives on with these settings, or off.

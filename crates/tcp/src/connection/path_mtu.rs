@@ -235,7 +235,7 @@ impl Connection {
 
     /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
     /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
-    pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
+    pub(super) fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
         let before = self.path.mtu;
         if mtu > before
             && let Some(path) = &mut self.path_mtu

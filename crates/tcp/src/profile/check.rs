@@ -173,7 +173,7 @@ impl Profile {
             return Err(ProfileError::Lifetime);
         }
         if let HoleChoice::Skip(patience) = self.holes
-            && patience.after.is_zero()
+            && patience.is_zero()
         {
             return Err(ProfileError::Patience);
         }
