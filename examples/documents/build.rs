@@ -112,7 +112,7 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         body.to_owned()
     } else if page.starts_with("docs/extensions/variables/") {
         format!(
-            "use transom::time::Duration;\nuse transom::extension::{{Extension, Limits, Occasion, View, Wake, Value}};\n#[derive(Debug)]\nstruct Ours;\n\
+            "use transom::time::Duration;\nuse transom::extension::{{Extension, Limits, Occasion, Value, View, Wake}};\n#[derive(Debug)]\nstruct Ours;\n\
              impl Extension for Ours {{\nfn name(&self) -> &str {{ \"ours\" }}\nfn wake_on(&self) -> Wake {{ Wake::ROUND }}\n{}\n{body}\n}}",
             if body.contains("fn on_wake") {
                 ""

@@ -14,7 +14,7 @@
 //!
 //! ```no_run
 //! # fn example(stream: &transom_net::TcpStream) -> Result<(), Box<dyn std::error::Error>> {
-//! use transom_tcp::extension::{Wake, Value};
+//! use transom_tcp::extension::{Value, Wake};
 //!
 //! let observer = stream.observer(Wake::ROUND)?;
 //! loop {

@@ -14,7 +14,7 @@
 //! - A layer that fails is detached with its limits, and the connection continues ([`Fault`], [`Departure`]).
 //!
 //! ```
-//! use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, Value};
+//! use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 //!
 //! /// Never more than eight segments in the network.
 //! #[derive(Debug)]

@@ -142,7 +142,7 @@
 //!
 //! ```
 //! use transom::device::memory::{MemoryConfig, pair};
-//! use transom::extension::{Extension, Limits, Occasion, View, Wake, Value};
+//! use transom::extension::{Extension, Limits, Occasion, Value, View, Wake};
 //! use transom::Stack;
 //!
 //! /// Keeps the queue short: a segment less each round trip while the round-trip time is twice the least, and a segment more otherwise.
