@@ -10,13 +10,14 @@ use crate::bytes::Script;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
     AduConfig, Connection, Delivery, EcnChoice, EcnConfig, Endpoint, FlowChoice, HalfOpen,
     HalfOpenAction, HoleChoice, IcmpError, KeepAlive, OrderingChoice, PacingChoice, PathInfo,
     Persistence, Piece, Pos, Profile, ReadError, ReceiveWindowConfig, RecoveryChoice,
-    ReductionChoice, Robustness, Segment, Setting, State, UndoConfig, ValidationChoice,
+    ReductionChoice, Segment, Setting, State, UndoConfig, ValidationChoice,
 };
 use transom_wire::{
     AccEcn, AccEcnCounters, AccEcnOrder, Ecn, FastOpen, Flags, Options, PartialReliability,
@@ -86,7 +87,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.early_retransmit = script.flag() && profile.recovery != RecoveryChoice::RackTlp;
     profile.limited_transmit = script.flag();
     if script.flag() && profile.options.sack && profile.recovery != RecoveryChoice::RackTlp {
-        profile.reordering = Some(Robustness::default());
+        profile.reordering = Some(Fraction::from_millionths(900_000));
     }
     profile.dup_thresh = script.pick(&[3, 1, 2, 10]);
     if script.flag() {

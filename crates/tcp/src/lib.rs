@@ -116,7 +116,6 @@ pub use profile::{
 };
 pub use rate::{LostTransmission, RateSample};
 pub use recovery::Phase;
-pub use reordering::Robustness;
 pub use rto::{
     Eifel, EifelConfig, Estimate, FixedConfig, RetransmissionTimer, Rfc6298, Rfc6298Config,
 };

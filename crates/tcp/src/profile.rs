@@ -8,13 +8,13 @@ mod assemble;
 mod check;
 mod choices;
 
+use crate::arguments::Fraction;
 use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
 use crate::path_mtu::{PathMtuChoice, PathMtuDiscovery};
 use crate::persistence::Persistence;
-use crate::reordering::Robustness;
 use crate::rto::rfc6298::Rfc6298Config;
 use crate::slow_start::standard::Standard;
 use crate::time::Duration;
@@ -110,8 +110,8 @@ pub struct Profile {
     pub dup_thresh: u32,
     /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
     pub early_retransmit: bool,
-    /// Take more for a loss where DSACKs show that the path reorders; `None`: the usual number.
-    pub reordering: Option<Robustness>,
+    /// Take more for a loss where DSACKs show that the path reorders, up to this share of cwnd; `None`: the usual number.
+    pub reordering: Option<Fraction>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
     /// A laboratory's rule about which acknowledgements are believed, beside those of RFC 9293.
@@ -137,7 +137,7 @@ pub struct Profile {
     pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
-    /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors)(crate::connection::Connection::set_report_soft_errors).
+    /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors).
     pub report_soft_errors: bool,
     /// Data that came in order before an error can be read after it, as on Linux. Without it the error takes that data away, so that no reader takes a part
     /// for the whole (RFC 9293 section 3.10.7.4 has all queues flushed).
@@ -183,7 +183,7 @@ transom_base::setters! {
     with_min_path_mtu = min_path_mtu: u32,
     with_dup_thresh = dup_thresh: u32,
     with_early_retransmit = early_retransmit: bool,
-    with_reordering = reordering: Option<Robustness>,
+    with_reordering = reordering: Option<Fraction>,
     with_limited_transmit = limited_transmit: bool,
     with_ack_rule = ack_rule: Option<Arc<dyn AckRule>>,
     with_send_buffer = send_buffer: usize,

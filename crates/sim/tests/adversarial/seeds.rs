@@ -6,11 +6,12 @@
 use super::exchange::run;
 use super::number;
 use transom_sim::Rng;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::time::Duration;
 use transom_tcp::{
     AduConfig, EcnChoice, EcnConfig, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice,
-    PathMtuChoice, Profile, ReceiveWindowConfig, RecoveryChoice, ReductionChoice, Robustness,
-    UndoConfig, ValidationChoice,
+    PathMtuChoice, Profile, ReceiveWindowConfig, RecoveryChoice, ReductionChoice, UndoConfig,
+    ValidationChoice,
 };
 
 pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
@@ -80,7 +81,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
             0 => PathMtuChoice::Probing,
             _ => PathMtuChoice::Icmp,
         })
-        .with_reordering(Some(Robustness::default()).filter(|_| {
+        .with_reordering(Some(Fraction::from_millionths(900_000)).filter(|_| {
             // Of the seed, so that those there are keep what they draw.
             options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2
         }))

@@ -13,7 +13,7 @@ use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
     ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
 };
-use crate::reordering::Robustness;
+use crate::reordering::CAP;
 use crate::rto::eifel::EifelConfig;
 use crate::rto::fixed::FixedConfig;
 use crate::rto::rfc6298::Rfc6298Config;
@@ -364,8 +364,7 @@ pub const WORDS: &[Word] = &[
         Unit::Reordering,
         "Blanton, Allman: CCR 2002; more where DSACKs show reordering, up to cap=0.9 of the window",
         |profile, given| {
-            let cap = given.fraction("cap")?.unwrap_or(Robustness::default().cap);
-            profile.reordering = Some(Robustness { cap });
+            profile.reordering = Some(given.fraction("cap")?.unwrap_or(CAP));
             Ok(())
         },
     ),

@@ -6,12 +6,12 @@
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::ack_policy::{AckPolicy as _, AckUnit};
+use crate::arguments::Fraction;
 use crate::congestion::{CongestionChoice, Counting};
 use crate::control::Unit;
 use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
 };
-use crate::reordering::Robustness;
 use crate::time::Instant;
 use crate::undo::UndoConfig;
 use alloc::sync::Arc;
@@ -68,8 +68,8 @@ pub enum UnitChoice {
         /// The first let new data out (RFC 3042).
         limited_transmit: bool,
     },
-    /// Robustness against reordering. Without it, what was learned is dropped.
-    Reordering(Option<Robustness>),
+    /// Robustness against reordering, up to this share of cwnd. Without it, what was learned is dropped.
+    Reordering(Option<Fraction>),
     /// How the window comes down in fast recovery.
     Reduction(ReductionChoice),
     /// The detectors of spurious reductions.
