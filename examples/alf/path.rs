@@ -141,7 +141,7 @@ pub(crate) fn carry(
                         Ok(Adu::Unit { .. }) => {
                             process(number_at(&unit, 0).ok_or("a strange unit")?)
                         }
-                        Ok(Adu::Hole { .. }) => {}
+                        Ok(Adu::Hole(_)) => {}
                         Ok(Adu::End { .. }) => {
                             over = true;
                             break;

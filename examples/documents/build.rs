@@ -34,7 +34,7 @@ const CONTEXTS: [(&str, &str, &str); 11] = [
     (
         "docs/units/delivery.md",
         "use std::os::unix::fs::FileExt; use transom::{Piece, TcpStream};",
-        "mut stream: TcpStream, mut buffer: Vec<u8>, file: std::fs::File, mut missing: Vec<(u64, u64)>",
+        "mut stream: TcpStream, mut buffer: Vec<u8>, file: std::fs::File, mut missing: Vec<transom::Hole>",
     ),
     (
         "docs/extensions/congestion-manager.md",
@@ -112,7 +112,7 @@ fn add(code: &mut String, page: &str, line: usize, body: &str, items: &str, para
         body.to_owned()
     } else if page.starts_with("docs/extensions/variables/") {
         format!(
-            "use transom::time::Duration;\nuse transom::extension::{{Extension, Limits, Occasion, View, Wake, variable}};\n#[derive(Debug)]\nstruct Ours;\n\
+            "use transom::time::Duration;\nuse transom::extension::{{Extension, Limits, Occasion, Value, View, Wake}};\n#[derive(Debug)]\nstruct Ours;\n\
              impl Extension for Ours {{\nfn name(&self) -> &str {{ \"ours\" }}\nfn wake_on(&self) -> Wake {{ Wake::ROUND }}\n{}\n{body}\n}}",
             if body.contains("fn on_wake") {
                 ""

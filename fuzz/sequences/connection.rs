@@ -8,16 +8,16 @@
 
 use crate::bytes::Script;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use transom_tcp::accurate_ecn::{AccurateConfig, FIELD};
+use transom_tcp::arguments::Fraction;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
     AduConfig, Connection, Delivery, EcnChoice, EcnConfig, Endpoint, FlowChoice, HalfOpen,
     HalfOpenAction, HoleChoice, IcmpError, KeepAlive, OrderingChoice, PacingChoice, PathInfo,
-    Patience, Persistence, Piece, Pos, Profile, RangeSet, ReadError, ReceiveWindowConfig,
-    RecoveryChoice, ReductionChoice, Robustness, Segment, Setting, State, UndoConfig,
-    ValidationChoice,
+    Persistence, Piece, Pos, Profile, ReadError, ReceiveWindowConfig, RecoveryChoice,
+    ReductionChoice, Segment, Setting, State, UndoConfig, ValidationChoice,
 };
 use transom_wire::{
     AccEcn, AccEcnCounters, AccEcnOrder, Ecn, FastOpen, Flags, Options, PartialReliability,
@@ -63,12 +63,11 @@ fn profile(script: &mut Script<'_>) -> Profile {
         profile.pacing = PacingChoice::Rate;
     }
     let config = EcnConfig::default().with_offer(script.flag()).with_control_packets(script.flag());
-    let accurate = AccurateConfig::default().with_ecn(config).with_options(!config.control_packets);
     profile.ecn = script.pick(&[
         EcnChoice::Off,
         EcnChoice::Classic(config),
         EcnChoice::PerPacket(config),
-        EcnChoice::Accurate(accurate),
+        EcnChoice::Accurate { ecn: config, options: !config.control_packets },
     ]);
     profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
     profile.validation = script.pick(&[
@@ -88,7 +87,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.early_retransmit = script.flag() && profile.recovery != RecoveryChoice::RackTlp;
     profile.limited_transmit = script.flag();
     if script.flag() && profile.options.sack && profile.recovery != RecoveryChoice::RackTlp {
-        profile.reordering = Some(Robustness::default());
+        profile.reordering = Some(Fraction::from_millionths(900_000));
     }
     profile.dup_thresh = script.pick(&[3, 1, 2, 10]);
     if script.flag() {
@@ -106,7 +105,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
         Some(Persistence::new(Some(1), None)),
         Some(Persistence::new(None, lifetime)),
     ]);
-    let patience = Patience { after: Duration::from_millis(100) };
+    let patience = Duration::from_millis(100);
     profile.holes =
         script.pick(&[HoleChoice::Wait, HoleChoice::Accept, HoleChoice::Skip(patience)]);
     profile.flow = script.pick(&[
@@ -138,7 +137,7 @@ struct Run {
     /// Wire position of the next byte it reads.
     read_at: Seq,
     /// What it has read where there is no order.
-    pieces: RangeSet,
+    pieces: BTreeMap<u64, u64>,
     /// TSval of the peer's next segment, and the last value of ours.
     clock: u32,
     echo: u32,
@@ -170,7 +169,8 @@ impl Run {
             ]),
             ..Options::default()
         };
-        let offer = script.pick(&[Flags::empty(), Flags::ECE | Flags::CWR, FIELD]);
+        let classic = Flags::ECE | Flags::CWR;
+        let offer = script.pick(&[Flags::empty(), classic, classic | Flags::AE]);
         let syn = TcpHeader {
             seq: irs,
             flags: Flags::SYN | offer,
@@ -179,7 +179,7 @@ impl Run {
             ..ports()
         };
         // Some open with data in the SYN.
-        let fast = profile.dup_thresh == 2 && profile.ordering.units().is_none();
+        let fast = profile.dup_thresh == 2 && !matches!(profile.ordering, OrderingChoice::Units(_));
         let connection = if script.flag() {
             let mut connection = Connection::connect(profile.clone(), PORTS, path, iss, 77, now);
             if fast {
@@ -221,7 +221,7 @@ impl Run {
         };
         let active = connection.state() == State::SynSent;
         let (write_at, read_at) = (iss + 1, irs + 1);
-        let pieces = RangeSet::default();
+        let pieces = BTreeMap::new();
         let (echo, segments) = (77, 0);
         let mut run =
             Run { connection, now, irs, write_at, read_at, pieces, clock, echo, segments };
@@ -433,10 +433,10 @@ impl Run {
             return;
         };
         assert_bytes(&buffer[..len], self.irs + 1 + offset as u32, "other than were sent");
-        let start = Pos::FIRST_DATA + offset;
-        let range = start..start + len as u64;
-        assert_eq!(self.pieces.overlapping(&range), None, "read twice");
-        self.pieces.insert(range);
+        let end = offset + len as u64;
+        let before = self.pieces.range(..end).next_back();
+        assert!(before.is_none_or(|(_, &before)| before <= offset), "read twice");
+        self.pieces.insert(offset, end);
     }
 
     fn consume(&mut self, most: usize) {

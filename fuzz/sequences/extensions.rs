@@ -12,8 +12,8 @@ use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::extension::{
-    Capabilities, Extension, Interval, LayerId, Limits, MAX_LAYERS, Occasion, Ruling, Variable,
-    View, Wake, variable,
+    Capabilities, Extension, Interval, LayerId, Limits, MAX_LAYERS, Occasion, Ruling, Value,
+    Variable, View, Wake,
 };
 use transom_tcp::packet::Payload;
 use transom_tcp::time::{Duration, Instant};
@@ -87,13 +87,12 @@ impl Imp {
 
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
         if self.left == 0 {
-            limits.clear_all();
-            limits.sleep();
+            *limits = Limits::default();
             return;
         }
         self.left -= 1;
         match self.byte() % 8 {
-            0 => limits.sleep(),
+            0 => limits.wake_at(None),
             1 => limits.wake_at(view.now()),
             2 => limits.wake_at(Instant::ZERO),
             3 => limits.wake_at(view.now() + Duration::from_nanos(self.number())),
@@ -110,10 +109,10 @@ impl Imp {
                 limits.set(variable, Interval::new(one.min(other), one.max(other)).unwrap());
             }
             11..13 => limits.clear(variable),
-            13 => limits.clear_all(),
-            14 => limits.at_least(variable::RTO, Duration::from_nanos(one)),
+            13 => Variable::ALL.into_iter().for_each(|variable| limits.clear(variable)),
+            14 => limits.at_least(Value::Rto(Duration::from_nanos(one))),
             // The end before the beginning, in half of the cases: the layer goes.
-            _ => limits.between(variable::CWND, one, other),
+            _ => limits.between(Variable::Cwnd, one, other),
         }
     }
 }
@@ -183,8 +182,9 @@ fn profile(script: &mut Script<'_>) -> Profile {
     let algorithm = script.pick(ALGORITHMS);
     let mut arguments = Arguments::read(algorithm.name).unwrap();
     let congestion = (algorithm.read)(&mut arguments).expect("its defaults are possible");
-    let mut profile = Profile::classic().with_congestion(congestion);
-    if profile.congestion.needs_pacing() || script.flag() {
+    let mut profile = Profile::classic();
+    profile.choose_congestion(congestion);
+    if profile.pacing == PacingChoice::Rate || script.flag() {
         profile.pacing = PacingChoice::Rate;
     }
     profile.options.timestamps = script.flag();

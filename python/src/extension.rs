@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_tcp::extension::{
-    self, AckKind, Capabilities, Extension, Fault, Interval, Limits, Variable, Wake,
+    self, AckKind, Capabilities, Extension, Fault, Limits, Variable, Wake,
 };
 use transom_tcp::time::Duration;
 
@@ -139,8 +139,8 @@ impl View {
             now: view.now().as_nanos() as f64 / 1e9,
             mss: view.mss(),
             cwnd: view.cwnd(),
-            ssthresh: view.ssthresh(),
-            in_slow_start: view.in_slow_start(),
+            ssthresh: view.window().ssthresh,
+            in_slow_start: view.window().in_slow_start(),
             snd_wnd: view.snd_wnd(),
             rcv_wnd: view.rcv_wnd(),
             outstanding: view.outstanding(),
@@ -153,7 +153,7 @@ impl View {
             duplicate_acks: view.duplicate_acks(),
             dupthresh: view.dupthresh(),
             delivered: view.delivered(),
-            lost: view.lost(),
+            lost: view.counters().lost_bytes,
             delivery_rate: view.delivery_rate().map(|(rate, _)| rate),
         }
     }
@@ -312,12 +312,9 @@ struct Requests {
 
 impl Requests {
     fn put(self, now: u64, limits: &mut Limits) {
-        limits.clear_all();
+        Variable::ALL.into_iter().for_each(|variable| limits.clear(variable));
         for (variable, low, high) in self.asked {
-            match Interval::new(low, high) {
-                Some(interval) => limits.set(variable, interval),
-                None => limits.fail(Fault::Nonsense(variable)),
-            }
+            limits.between(variable, low, high);
         }
         if let Some(after) = self.wake_after {
             limits.wake_at(transom_tcp::time::Instant::from_nanos(now.saturating_add(after)));

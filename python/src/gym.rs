@@ -83,8 +83,8 @@ impl Extension for Probe {
     fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, _: &mut Limits) {
         let Some(ack) = &occasion.ack else { return };
         self.totals.add(0, ack.acked);
-        self.totals.add(1, view.lost().saturating_sub(self.lost));
-        self.lost = view.lost();
+        self.totals.add(1, view.counters().lost_bytes.saturating_sub(self.lost));
+        self.lost = view.counters().lost_bytes;
         if let Some(rtt) = ack.rtt {
             self.totals.add(2, rtt.as_nanos());
             self.totals.add(3, 1);

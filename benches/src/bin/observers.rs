@@ -34,7 +34,7 @@ use transom_net::{Observer, Stack, TcpStream, Totals};
 use transom_remote::ExtensionSocket;
 use transom_remote::protocol::VIEW;
 use transom_remote::protocol::binary::{Kind, frame};
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 
 /// Bytes written at a time: two full segments with timestamps.
 const PAIR: usize = 2 * 1448;
@@ -335,7 +335,7 @@ impl Extension for Inside {
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.woken.fetch_add(1, Ordering::Relaxed);
-        limits.at_most(variable::CWND, view.cwnd() * 2);
+        limits.at_most(Value::Cwnd(view.cwnd() * 2));
     }
 }
 
@@ -343,7 +343,7 @@ impl Extension for Inside {
 fn watch(observer: &Observer, wake: Wake) {
     while let Ok(Some(notice)) = observer.wait(wake, None) {
         let window = notice.snapshot.info.cwnd;
-        if observer.limits(|limits| limits.at_most(variable::CWND, window * 2)).is_err() {
+        if observer.limits(|limits| limits.at_most(Value::Cwnd(window * 2))).is_err() {
             break;
         }
     }

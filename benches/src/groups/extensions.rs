@@ -23,7 +23,7 @@ use transom_extensions::stack;
 use transom_stack::{ConnectionId, Stack};
 use transom_tcp::Profile;
 use transom_tcp::extension::{
-    Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, Value, View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Extension for Synthetic {
             let times = view.past_messages().take(64).filter_map(|one| one.rtt()).count() as u64;
             most = most.saturating_add(acked).saturating_add(times);
         }
-        limits.at_most(variable::CWND, most);
+        limits.at_most(Value::Cwnd(most));
     }
 }
 

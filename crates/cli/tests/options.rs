@@ -143,7 +143,7 @@ fn kept(stream: &TcpStream, value: fn(KeepAlive) -> u64) -> io::Result<Vec<u8>> 
 }
 
 fn vegas() -> CongestionChoice {
-    CongestionChoice::new(Vegas::default())
+    CongestionChoice::from(Vegas::default())
 }
 
 fn rows() -> Vec<Row> {

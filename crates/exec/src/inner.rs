@@ -124,7 +124,7 @@ fn profile(background: bool) -> Profile {
         .with_congestion(CongestionChoice::none())
         .with_flow(flow)
         .with_ack(AckChoice::Quick(Duration::from_millis(40)))
-        .with_options(OfferedOptions::ALL.with_timestamps(false))
+        .with_options(OfferedOptions::default().with_timestamps(false))
         .with_nodelay(true)
         // No segment is late on a way without a network, and the peer may use its port again at once.
         .with_time_wait(Duration::ZERO)

@@ -18,11 +18,10 @@
 
 use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake};
-use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{Estimate, Phase};
 
 /// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl CompanionPath {
             rtt,
             min_rtt: view.min_rtt().unwrap_or(rtt.srtt),
             rto: view.rto(),
-            loss: loss_rate(view.delivered(), view.lost()),
+            loss: loss_rate(view.delivered(), view.counters().lost_bytes),
             phase: view.phase(),
             rate: rate(window, rtt.srtt),
         })

@@ -18,7 +18,7 @@ use crate::nice::Nice;
 use crate::vegas::Poll;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
-    Capabilities, Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, Value, Variable, View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -125,13 +125,12 @@ impl Deadline {
     fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {
         let Some((bytes, time)) = self.left(view) else {
             self.over = true;
-            limits.clear_all();
-            limits.sleep();
+            *limits = Limits::default();
             return;
         };
         if self.nice.is_none() {
             let rate = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(time));
-            limits.at_most(variable::PACING_RATE, u64::try_from(rate).unwrap_or(u64::MAX));
+            limits.at_most(Value::PacingRate(u64::try_from(rate).unwrap_or(u64::MAX)));
         } else if !self.is_on_time(bytes, time) {
             limits.clear(Variable::Cwnd);
         }

@@ -9,7 +9,7 @@
 //! requests nothing while there is new data and room for it.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, Variable, View, Wake};
 
 /// EFR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Extension for Efr {
             limits.clear(Variable::Dupthresh);
         } else {
             let most = u32::try_from(outstanding - 1).unwrap_or(u32::MAX);
-            limits.at_most(variable::DUPTHRESH, most);
+            limits.at_most(Value::Dupthresh(most));
         }
     }
 }

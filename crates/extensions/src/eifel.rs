@@ -31,11 +31,11 @@ mod spurious;
 use crate::catalogue::{Entry, choice};
 use spurious::Watch;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
-use transom_tcp::rto::{
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
+use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{
     Eifel as ScalingTimer, EifelConfig, Estimate, RetransmissionTimer, Rfc6298, Rfc6298Config,
 };
-use transom_tcp::time::{Duration, Instant};
 
 /// Which version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Eifel {
     /// Asks for the timeout with its back-off, once there is a sample.
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
         if let Some(rto) = self.rto() {
-            limits.exactly(variable::RTO, rto.doubled(view.backoffs()).min(LONGEST));
+            limits.exactly(Value::Rto(rto.doubled(view.backoffs()).min(LONGEST)));
         }
     }
 

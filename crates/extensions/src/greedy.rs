@@ -11,7 +11,7 @@
 
 use crate::catalogue::{Entry, choice};
 use crate::scramble::Stream;
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 use transom_tcp::time::Duration;
 
 /// Its requests; none for a variable that is zero or false.
@@ -67,27 +67,27 @@ impl Greedy {
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
         if self.segments > 0 {
             let above = self.segments.saturating_mul(view.mss());
-            limits.exactly(variable::CWND, view.cwnd().saturating_add(above));
+            limits.exactly(Value::Cwnd(view.cwnd().saturating_add(above)));
         }
         if self.cwnd_cnt > 0 {
-            limits.exactly(variable::CWND_CNT, view.cwnd_cnt().saturating_mul(self.cwnd_cnt));
+            limits.exactly(Value::CwndCnt(view.window().cwnd_cnt.saturating_mul(self.cwnd_cnt)));
         }
         if self.ssthresh > 0 {
-            limits.exactly(variable::SSTHRESH, view.ssthresh().saturating_mul(self.ssthresh));
+            limits.exactly(Value::Ssthresh(view.window().ssthresh.saturating_mul(self.ssthresh)));
         }
         if self.snd_una > 0 {
             let below = self.snd_una.saturating_mul(view.mss());
-            limits.exactly(variable::SND_UNA, view.snd_una() - below);
+            limits.exactly(Value::SndUna(view.snd_una() - below));
         }
         if self.dupthresh > 0 {
             let number = 1 + self.stream.below(self.dupthresh);
-            limits.exactly(variable::DUPTHRESH, u32::try_from(number).unwrap_or(u32::MAX));
+            limits.exactly(Value::Dupthresh(u32::try_from(number).unwrap_or(u32::MAX)));
         }
         if self.rto {
-            let estimate = view.srtt().zip(view.rttvar()).map(|(srtt, rttvar)| srtt + rttvar);
+            let estimate = view.estimate().map(|estimate| estimate.srtt + estimate.rttvar);
             self.first_rto = self.first_rto.or(estimate);
             if let Some(rto) = self.first_rto {
-                limits.exactly(variable::RTO, rto);
+                limits.exactly(Value::Rto(rto));
             }
         }
     }

@@ -11,7 +11,7 @@
 //! A whole extension, which keeps a connection's queue below a number of segments by the crudest of means:
 //!
 //! ```
-//! use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+//! use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 //!
 //! /// Halves what it asks for when the last round-trip time was more than twice the least, and adds a segment each round otherwise.
 //! #[derive(Debug)]
@@ -42,7 +42,7 @@
 //!         } else {
 //!             self.window += view.mss();
 //!         }
-//!         limits.at_most(variable::CWND, self.window);
+//!         limits.at_most(Value::Cwnd(self.window));
 //!     }
 //! }
 //!

@@ -10,7 +10,7 @@
 use crate::catalogue::{Entry, choice};
 use transom_tcp::AckContext;
 use transom_tcp::congestion::Window;
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 use transom_tcp::slow_start::{Limited, SlowStart};
 
 /// Limited Slow-Start.
@@ -63,6 +63,6 @@ impl Extension for LimitedSlowStart {
             self.window.mss = u32::try_from(view.mss()).unwrap_or(u32::MAX);
             self.unit.grow(&mut self.window, ack.acked, &AckContext::default());
         }
-        limits.at_most(variable::CWND, self.window.cwnd);
+        limits.at_most(Value::Cwnd(self.window.cwnd));
     }
 }

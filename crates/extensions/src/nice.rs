@@ -19,9 +19,7 @@ use crate::vegas::{Core, Poll, Verdict};
 use transom_tcp::Phase;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::Nice as Parameters;
-use transom_tcp::extension::{
-    Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
-};
+use transom_tcp::extension::{Ack, Capabilities, Extension, Limits, Occasion, Value, View, Wake};
 use transom_tcp::time::{Duration, Instant};
 
 /// The most round trips for one segment.
@@ -201,7 +199,7 @@ impl Extension for Nice {
         *self = Nice::new(self.parameters, self.vegas.poll);
         self.vegas.begin(view);
         self.rounds.begin(view);
-        limits.at_most(variable::CWND, self.vegas.window);
+        limits.at_most(Value::Cwnd(self.vegas.window));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
@@ -226,12 +224,12 @@ impl Extension for Nice {
         }
         match self.closed_until {
             Some(at) if at > view.now() => {
-                limits.at_most(variable::CWND, 0);
+                limits.at_most(Value::Cwnd(0));
                 limits.wake_at(at);
             }
             _ => {
                 self.closed_until = None;
-                limits.at_most(variable::CWND, self.vegas.window);
+                limits.at_most(Value::Cwnd(self.vegas.window));
             }
         }
     }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use transom_tcp::Phase;
 use transom_tcp::congestion::Window;
 use transom_tcp::extension::{
-    AckKind, Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
+    AckKind, Capabilities, Extension, ExtensionChoice, Limits, Occasion, Value, View, Wake,
 };
 
 /// How it is chosen by name.
@@ -121,7 +121,7 @@ impl Policy {
             window: self.window.min(view.cwnd()),
             in_flight: view.in_flight(),
             delivered: view.delivered(),
-            lost: view.lost(),
+            lost: view.counters().lost_bytes,
             base: view.min_rtt(),
             reductions: counters.fast_recoveries + counters.timeouts,
         }
@@ -159,14 +159,14 @@ impl Extension for Policy {
         self.window = view.cwnd();
         self.acks = view.acks_seen();
         self.observer = Observer::begin(&self.seen(view));
-        limits.at_most(variable::CWND, self.window);
+        limits.at_most(Value::Cwnd(self.window));
     }
 
     fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.listen(view);
         // What is in flight bounds TCP's window while it repairs; what it will be then is ssthresh.
         let repairing = view.phase() == Phase::Recovery;
-        let own = if repairing { view.ssthresh() } else { view.cwnd() };
+        let own = if repairing { view.window().ssthresh } else { view.cwnd() };
         self.window = self.window.min(own.saturating_add(view.mss()));
         let decides = match self.period {
             Period::Round => Wake::ROUND,
@@ -180,7 +180,7 @@ impl Extension for Policy {
                 self.window = self.window.min(own.saturating_add(view.mss()));
             }
         }
-        limits.at_most(variable::CWND, self.window.max(view.mss()));
+        limits.at_most(Value::Cwnd(self.window.max(view.mss())));
     }
 }
 

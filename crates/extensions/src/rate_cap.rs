@@ -6,7 +6,7 @@
 //! the rate, one segment at least; the RFC allows an initial window. The connection enforces this, not the extension.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 
 /// The cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Extension for RateCap {
     }
 
     fn on_attach(&mut self, _view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::PACING_RATE, self.rate);
+        limits.at_most(Value::PacingRate(self.rate));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {}

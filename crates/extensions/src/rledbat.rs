@@ -22,11 +22,10 @@ use crate::catalogue::Entry;
 use crate::shadow::native;
 use transom_tcp::congestion::{CongestionControl, CongestionEvent, Controller, Window};
 use transom_tcp::extension::{
-    Capabilities, Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Occasion, Value, View, Wake,
 };
-use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{AckContext, Pos};
+use transom_tcp::{AckContext, Estimate, Pos};
 
 /// How it is chosen by name.
 pub(crate) const ENTRY: Entry = Entry {
@@ -165,11 +164,11 @@ impl Extension for Rledbat {
         self.window = Window::initial(u32::try_from(view.mss()).unwrap_or(u32::MAX));
         self.controller.on_start(&mut self.window, view.now());
         (self.next, self.arrived) = (view.rcv_nxt(), view.counters().bytes_accepted);
-        limits.at_most(variable::RCV_WND, self.window.cwnd);
+        limits.at_most(Value::RcvWnd(self.window.cwnd));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.on_data(view);
-        limits.at_most(variable::RCV_WND, self.window.cwnd);
+        limits.at_most(Value::RcvWnd(self.window.cwnd));
     }
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use transom_tcp::Pos;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::extension::{
-    AckKind, Capabilities, Extension, Limits, Occasion, Variable, View, Wake, variable,
+    AckKind, Capabilities, Extension, Limits, Occasion, Value, Variable, View, Wake,
 };
 
 /// Positions of the history.
@@ -103,7 +103,7 @@ impl Extension for Rr {
             Some(wanted) => {
                 let most = self.cap.of(view.cwnd()) / view.mss();
                 let most = u32::try_from(most).unwrap_or(u32::MAX).max(view.dupthresh());
-                limits.at_least(variable::DUPTHRESH, wanted.min(most));
+                limits.at_least(Value::Dupthresh(wanted.min(most)));
             }
         }
     }

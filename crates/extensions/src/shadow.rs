@@ -20,7 +20,8 @@ use transom_tcp::congestion::{
     ALGORITHMS, CongestionChoice, CongestionControl, CongestionEvent, Controller, Takeover, Window,
 };
 use transom_tcp::extension::{
-    Ack, AckKind, Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
+    Ack, AckKind, Capabilities, Extension, ExtensionChoice, Limits, Occasion, Value, Variable,
+    View, Wake,
 };
 use transom_tcp::slow_start::{SlowStart as _, Standard};
 use transom_tcp::{AckContext, Phase, Pos};
@@ -128,8 +129,8 @@ impl ShadowController {
         if prior_in_flight.saturating_add(view.mss()) > used {
             self.limited_upto = view.snd_nxt();
         }
-        let tcp_grew =
-            (view.cwnd(), view.cwnd_cnt()) != (self.seen.window.cwnd, self.seen.window.cwnd_cnt);
+        let tcp_grew = (view.cwnd(), view.window().cwnd_cnt)
+            != (self.seen.window.cwnd, self.seen.window.cwnd_cnt);
         let half_used = self.window.in_slow_start() && prior_in_flight * 2 > used;
         let una = ack.ack - ack.acked;
         AckContext {
@@ -141,7 +142,7 @@ impl ShadowController {
             newly_delivered: view.delivered().saturating_sub(self.seen.delivered),
             duplicate: ack.kind.contains(AckKind::DUPLICATE),
             has_sack: ack.kind.contains(AckKind::SACK),
-            sack_agreed: view.has_sack(),
+            sack_agreed: view.capabilities().contains(Capabilities::SACK),
             rtt: ack.rtt,
             estimate: view.estimate(),
             min_rtt: view.min_rtt(),
@@ -184,7 +185,7 @@ impl ShadowController {
             CongestionEvent::Ecn { flight: view.outstanding() }
         } else {
             // RFC 7661 section 4.4.3 raises ssthresh, RFC 5681 section 4.1 does not.
-            let raised = view.ssthresh() > self.seen.window.ssthresh;
+            let raised = view.window().ssthresh > self.seen.window.ssthresh;
             let ssthresh = if raised { self.window.cwnd / 4 * 3 } else { 0 };
             CongestionEvent::Unvalidated { cwnd: view.cwnd(), ssthresh, idle: true }
         };
@@ -225,16 +226,16 @@ impl ShadowController {
 
     fn ask(&self, view: &View<'_>, limits: &mut Limits) {
         let Window { cwnd, ssthresh, .. } = self.window;
-        if view.phase() == Phase::Recovery && cwnd >= view.ssthresh() {
+        if view.phase() == Phase::Recovery && cwnd >= view.window().ssthresh {
             limits.clear(Variable::Cwnd);
         } else {
             // Increases come in whole segments, and two counts need not come to one at the same byte: who does not mean to be less than TCP
             // is not less for that.
             let apart = if self.follows { 0 } else { view.mss() };
-            limits.at_most(variable::CWND, cwnd.saturating_add(apart));
+            limits.at_most(Value::Cwnd(cwnd.saturating_add(apart)));
         }
         if self.limits_ssthresh {
-            limits.at_most(variable::SSTHRESH, ssthresh);
+            limits.at_most(Value::Ssthresh(ssthresh));
         }
     }
 }

@@ -26,7 +26,7 @@
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::Pos;
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 use transom_tcp::time::{Duration, Instant};
 
 /// Which variable it limits.
@@ -146,7 +146,7 @@ impl Tfrc {
         let (now, una) = (view.now(), view.snd_una());
         match self.event {
             None => {
-                let p = invert(view.mss(), view.ssthresh());
+                let p = invert(view.mss(), view.window().ssthresh);
                 let length = u128::from(view.mss()) * UNIT / p;
                 self.intervals.push(u64::try_from(length).unwrap_or(u64::MAX));
             }
@@ -166,12 +166,12 @@ impl Tfrc {
         let Some(p) = self.intervals.rate(view.snd_una().since(start), s) else { return };
         let window = window(s, p).max(s);
         match self.by {
-            LimitedVariable::Window => limits.at_most(variable::CWND, window),
+            LimitedVariable::Window => limits.at_most(Value::Cwnd(window)),
             LimitedVariable::Rate => {
                 let rtt = view.srtt().unwrap_or(Duration::from_secs(1)).as_nanos().max(1);
                 let rate = u128::from(window) * 1_000_000_000 / u128::from(rtt);
                 let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(s / SLOWEST);
-                limits.at_most(variable::PACING_RATE, rate);
+                limits.at_most(Value::PacingRate(rate));
             }
         }
     }

@@ -20,9 +20,7 @@ use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use transom_tcp::arguments::{ArgumentError, Arguments};
 use transom_tcp::congestion::{Vegas as Parameters, Window};
-use transom_tcp::extension::{
-    Ack, Capabilities, Extension, Limits, Occasion, View, Wake, variable,
-};
+use transom_tcp::extension::{Ack, Capabilities, Extension, Limits, Occasion, Value, View, Wake};
 use transom_tcp::time::Duration;
 use transom_tcp::{LimitedBy, Phase, Pos};
 
@@ -170,9 +168,9 @@ impl Core {
     pub(crate) fn begin(&mut self, view: &View<'_>) {
         *self = Core::new(self.parameters, self.poll);
         self.window = view.cwnd();
-        self.linear = !view.in_slow_start();
+        self.linear = !view.window().in_slow_start();
         self.seen = Reductions::of(view);
-        self.ssthresh = view.ssthresh();
+        self.ssthresh = view.window().ssthresh;
         self.delivered = (view.delivered(), 0);
     }
 
@@ -331,7 +329,7 @@ impl Extension for Vegas {
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
         self.core.begin(view);
         self.rounds.begin(view);
-        limits.at_most(variable::CWND, self.core.window);
+        limits.at_most(Value::Cwnd(self.core.window));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
@@ -355,6 +353,6 @@ impl Extension for Vegas {
             Step::Ack(ack) => core.on_ack(ack, view),
         });
         core.follow_up(view);
-        limits.at_most(variable::CWND, core.window);
+        limits.at_most(Value::Cwnd(core.window));
     }
 }

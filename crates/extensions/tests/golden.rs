@@ -11,7 +11,7 @@ use transom_extensions::{Budget, Guarded, stack};
 use transom_tcp::State;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::extension::{
-    DepartureReason, Extension, Fault, Limits, Occasion, Variable, View, Wake, variable,
+    DepartureReason, Extension, Fault, Limits, Occasion, Value, Variable, View, Wake,
 };
 
 fn attach(peer: &mut Peer, text: &str) {
@@ -309,7 +309,7 @@ impl Extension for Panics {
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::CWND, 0);
+        limits.at_most(Value::Cwnd(0));
         panic!("on purpose");
     }
 }

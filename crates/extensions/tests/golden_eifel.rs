@@ -5,10 +5,9 @@
 
 use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
-use transom_tcp::TimerChoice;
 use transom_tcp::extension::Variable;
-use transom_tcp::rto::FixedConfig;
 use transom_tcp::time::Duration;
+use transom_tcp::{FixedConfig, TimerChoice};
 
 fn attach(peer: &mut Peer, text: &str) {
     peer.attach(stack(text).unwrap()[0].extension());

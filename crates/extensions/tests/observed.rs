@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use transom_extensions::{CATALOGUE, stack};
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{
-    Capabilities, Extension, ExtensionChoice, Limits, Observed, ObservedLayers, Occasion, Variable,
-    View, Wake, variable,
+    Capabilities, Extension, ExtensionChoice, Limits, Observed, ObservedLayers, Occasion, Value,
+    Variable, View, Wake,
 };
 use transom_tcp::time::Instant;
 
@@ -180,9 +180,9 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
         }
         fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
             self.0 += 1;
-            limits.at_least(variable::CWND, 1000 * view.cwnd());
+            limits.at_least(Value::Cwnd(1000 * view.cwnd()));
             if self.0 > 1 {
-                limits.between(variable::CWND, 2, 1);
+                limits.between(Variable::Cwnd, 2, 1);
             }
         }
     }

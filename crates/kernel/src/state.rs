@@ -50,7 +50,7 @@ impl Known {
         info.sack = opening.flags & flag::SACK != 0;
         info.timestamps = opening.flags & flag::TIMESTAMPS != 0;
         info.congestion =
-            Name::new(if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
+            Name::from(if opening.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
         known
     }
 
@@ -99,7 +99,7 @@ impl Known {
         info.duplicate_acks = raw.sacked_out;
         info.sack = raw.flags & flag::SACK != 0;
         info.timestamps = raw.flags & flag::TIMESTAMPS != 0;
-        info.congestion = Name::new(if raw.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
+        info.congestion = Name::from(if raw.flags & flag::CUBIC != 0 { "cubic" } else { "reno" });
         info.delivered += u64::from(raw.delivered.wrapping_sub(self.last.delivered)) * size;
         info.delivery_rate = rate(raw);
         info.delivery_rate_app_limited = raw.flags & flag::APP_LIMITED != 0;
@@ -202,8 +202,8 @@ fn limited_by(raw: &RawEvent, info: &ConnectionState) -> LimitedBy {
 fn blank() -> ConnectionState {
     let mut state = ConnectionState::unknown();
     state.state = State::Established;
-    (state.congestion, state.recovery) = (Name::new("cubic"), Name::new("linux"));
-    (state.ordering, state.flow) = (Name::new("stream"), Name::new("linux"));
+    (state.congestion, state.recovery) = (Name::from("cubic"), Name::from("linux"));
+    (state.ordering, state.flow) = (Name::from("stream"), Name::from("linux"));
     state.mss = 1;
     (state.rto, state.effective_rto) = (Duration::from_secs(1), Duration::from_secs(1));
     (state.dupthresh, state.reordering) = (DUPTHRESH, DUPTHRESH);

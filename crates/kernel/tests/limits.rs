@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use transom_kernel::{Host, LogEvent, MOST_CONNECTIONS, Options};
-use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, Value, View, Wake};
 
 use crate::support::{Net, at_most_segments, named, until};
 
@@ -86,10 +86,10 @@ impl Extension for More {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        limits.exactly(variable::CWND, 1000 * view.cwnd());
-        limits.exactly(variable::CWND_CNT, 1_000_000 * view.mss());
-        limits.exactly(variable::SSTHRESH, u64::MAX - 1);
-        limits.exactly(variable::PACING_RATE, u64::MAX - 1);
+        limits.exactly(Value::Cwnd(1000 * view.cwnd()));
+        limits.exactly(Value::CwndCnt(1_000_000 * view.mss()));
+        limits.exactly(Value::Ssthresh(u64::MAX - 1));
+        limits.exactly(Value::PacingRate(u64::MAX - 1));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
@@ -153,7 +153,7 @@ impl Extension for Pauses {
     fn on_wake(&mut self, occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.open = !self.open;
         let segments = if self.open { 4 } else { 0 };
-        limits.at_most(variable::CWND, segments * view.mss());
+        limits.at_most(Value::Cwnd(segments * view.mss()));
         limits.wake_at(occasion.now + Duration::from_millis(30).into());
     }
 }

@@ -137,7 +137,7 @@ pub(crate) static VALUES: &[Value] = &[
     word!("state", state, State, STATE, Row::state),
     Value {
         name: "congestion",
-        get: |row| Told::Word(row.tcp.congestion.as_str().into()),
+        get: |row| Told::Word((*row.tcp.congestion).into()),
         set: |row, told| {
             if let Told::Word(word) = told {
                 row.tcp.congestion = Name::cut(&word);

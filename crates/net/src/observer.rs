@@ -14,13 +14,13 @@
 //!
 //! ```no_run
 //! # fn example(stream: &transom_net::TcpStream) -> Result<(), Box<dyn std::error::Error>> {
-//! use transom_tcp::extension::{Wake, variable};
+//! use transom_tcp::extension::{Value, Wake};
 //!
 //! let observer = stream.observer(Wake::ROUND)?;
 //! while let Some(notice) = observer.wait(Wake::ROUND, None)? {
 //!     let info = notice.snapshot.info;
 //!     println!("cwnd {} srtt {:?}, {} rounds missed", info.cwnd, info.srtt, notice.missed);
-//!     observer.limits(|limits| limits.at_most(variable::CWND, 20 * u64::from(info.mss)))?;
+//!     observer.limits(|limits| limits.at_most(Value::Cwnd(20 * u64::from(info.mss))))?;
 //! }
 //! # Ok(())
 //! # }

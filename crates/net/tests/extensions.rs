@@ -10,7 +10,7 @@ use transom_stack::ListenConfig;
 use transom_tcp::Connection;
 use transom_tcp::extension::{
     AttachError, Capabilities, DepartureReason, Extension, ExtensionChoice, Fault, Limits,
-    MAX_LAYERS, Occasion, View, Wake, variable,
+    MAX_LAYERS, Occasion, Value, View, Wake,
 };
 
 /// Asks for a small window when it is attached, and fails at the first acknowledgement.
@@ -30,7 +30,7 @@ impl Extension for Bad {
     }
 
     fn on_attach(&mut self, _view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::CWND, 3000);
+        limits.at_most(Value::Cwnd(3000));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, _view: &View<'_>, _limits: &mut Limits) {

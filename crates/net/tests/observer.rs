@@ -8,8 +8,7 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{ObservationEnded, Observer, ObserverOptions, Stack, TcpStream};
 use transom_tcp::extension::{
-    AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Variable, Wake,
-    variable,
+    AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Value, Variable, Wake,
 };
 
 /// A wake-up that takes longer is lost.
@@ -129,10 +128,10 @@ fn observers_change_each_other() {
     let work = |own: usize| {
         let change = |limits: &mut transom_tcp::extension::Limits| {
             both.wait();
-            observers[1 - own].limits(|limits| limits.at_most(variable::CWND, 5000)).unwrap();
-            observers[own].limits(|limits| limits.at_least(variable::DUPTHRESH, 4)).unwrap();
+            observers[1 - own].limits(|limits| limits.at_most(Value::Cwnd(5000))).unwrap();
+            observers[own].limits(|limits| limits.at_least(Value::Dupthresh(4))).unwrap();
             both.wait();
-            limits.at_most(variable::SSTHRESH, 9000);
+            limits.at_most(Value::Ssthresh(9000));
         };
         observers[own].limits(change).unwrap();
     };
@@ -159,7 +158,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
         scene.ours.with_connection(|connection, _| connection.ruling(Variable::Cwnd)).unwrap()
     };
     let own = ruling(&scene).own;
-    observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
+    observer.limits(|limits| limits.at_most(Value::Cwnd(3000))).unwrap();
     let narrowed = ruling(&scene);
     assert_eq!(narrowed.requested, Some(Interval::at_most(3000)));
     assert_eq!((narrowed.own, narrowed.effective), (own, 3000));
@@ -171,7 +170,7 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     observer.limits(|limits| limits.clear(Variable::Cwnd)).unwrap();
     assert_eq!(ruling(&scene).requested, None);
 
-    observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
+    observer.limits(|limits| limits.at_most(Value::Cwnd(3000))).unwrap();
     drop(observer);
     assert_eq!(ruling(&scene).requested, None);
     let departure = scene.ours.with_connection(|connection, _| connection.poll_departure());
@@ -189,7 +188,7 @@ fn a_change_of_limits_may_use_the_connection() {
             let change = |limits: &mut Limits| {
                 let mss = u64::from(stream.info().unwrap().mss);
                 assert_eq!(u64::from(observer.snapshot().unwrap().info.mss), mss);
-                limits.at_most(variable::CWND, 10 * mss);
+                limits.at_most(Value::Cwnd(10 * mss));
             };
             observer.limits(change).unwrap();
         }
@@ -244,7 +243,7 @@ fn the_clock_wakes_an_observer_that_asks_for_it() {
     assert!(notice.snapshot.at >= at);
     // Once, and to be looked at or given limits is no event.
     observer.snapshot().unwrap();
-    observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
+    observer.limits(|limits| limits.at_most(Value::Cwnd(3000))).unwrap();
     assert!(observer.wait(Wake::all(), Some(Duration::ZERO)).unwrap().is_none());
 }
 
@@ -288,8 +287,7 @@ fn a_faulty_layer_goes_and_the_flow_goes_on() {
     assert!(observer.snapshot().is_err());
 
     let observer = scene.ours.observer(Wake::ACK).unwrap();
-    let second = transom_tcp::time::Duration::from_secs(1);
-    observer.limits(|limits| limits.between(variable::RTO, second, second.over(2))).unwrap();
+    observer.limits(|limits| limits.between(Variable::Rto, 2, 1)).unwrap();
     assert_eq!(departed(&scene), Some(Fault::Nonsense(Variable::Rto).into()));
     scene.transfer(100_000);
 }

@@ -18,7 +18,7 @@ use transom_sansio::{Host, Result, SocketCalls};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{FlowChoice, Profile, ReceiveWindowConfig, accurate_ecn};
+use transom_tcp::{FlowChoice, Profile, ReceiveWindowConfig};
 use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, Options, TcpHeader, Timestamps};
 
@@ -406,7 +406,8 @@ fn tcp_info_has_the_counts_of_accurate_ecn() {
     let counters = AccEcnCounters { ect0: 1, ce: 0, ect1: 1 };
     let option = |counters| Some(AccEcn::new(AccEcnOrder::Ect0First, counters, 3));
     let options = Options { mss: Some(1000), acc_ecn: option(counters), ..Options::default() };
-    let flags = Flags::SYN | Flags::ACK | accurate_ecn::flags(0b010);
+    // The field ACE is AE, CWR and ECE: 0b010, and later 0b110.
+    let flags = Flags::SYN | Flags::ACK | Flags::CWR;
     let syn_ack = TcpHeader { options, ..peer.header(flags) };
     host.inject(host.now(), &peer.packet(&syn_ack, b"")).unwrap();
     drain(&mut host);
@@ -418,7 +419,7 @@ fn tcp_info_has_the_counts_of_accurate_ecn() {
     // Of 1500 bytes, 900 arrived as ECT(0) and 600 marked; and 7 arrive here marked, 5 as ECT(1).
     let counters = AccEcnCounters { ect0: 901, ce: 600, ect1: 1 };
     for (payload, codepoint) in [(&b"sevenths"[..7], Ecn::Ce), (b"fives", Ecn::Ect1)] {
-        let header = peer.header(Flags::ACK | accurate_ecn::flags(6));
+        let header = peer.header(Flags::ACK | Flags::AE | Flags::CWR);
         let options = Options { acc_ecn: option(counters), ..Options::default() };
         let mut packet = peer.packet(&TcpHeader { options, ..header }, payload);
         set_ecn(&mut packet, codepoint).unwrap();

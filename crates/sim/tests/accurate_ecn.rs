@@ -7,13 +7,15 @@ use std::sync::Arc;
 use transom_sim::link::LinkConfig;
 use transom_sim::{Pair, Rng, Side, Streams};
 use transom_stack::{ConnectionId, ListenConfig, Stack, StackConfig};
-use transom_tcp::accurate_ecn::{self, FIELD};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{AccurateInfo, ConnectionState};
 use transom_testkit::packets;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, IpPacket, TcpHeader, TcpPacket};
+
+/// The three flags that are the field ACE: ECE, CWR and AE, from the lowest bit on.
+const FIELD: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
 
 fn host(address: &str, words: &str) -> Stack {
     let mut config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
@@ -443,7 +445,7 @@ fn lie(packet: &mut Vec<u8>, rng: &mut Rng) {
     let option = AccEcn::new(order, AccEcnCounters { ect0, ce, ect1 }, rng.below(4) as usize);
     let (kind, field) = (rng.below(3), rng.below(8));
     rewrite(packet, |header| {
-        header.flags = (header.flags - FIELD) | accurate_ecn::flags(field);
+        header.flags = (header.flags - FIELD) | Flags::from_bits_truncate((field as u16) << 6);
         let without = transom_wire::Options { acc_ecn: None, ..header.options };
         let room = 40 - without.encoded_len();
         header.options.acc_ecn = match kind {

@@ -6,8 +6,8 @@
 use crate::stack::{ConnectionId, SocketError, Stack};
 use alloc::vec::Vec;
 use core::mem::discriminant;
+use transom_tcp::UnitChoice;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::exchange::Choice;
 use transom_tcp::time::Instant;
 use transom_tcp::{MAX_WINDOW, Profile, ReceiveWindowConfig, Setting};
 
@@ -142,8 +142,10 @@ impl Stack {
             }
             SocketOption::Congestion(choice) => self.with_connection(id, now, |connection| {
                 // Any controller works with the other units: pacing comes with one that needs it.
-                let start = Choice::SlowStart(connection.profile().slow_start_with(choice));
-                for unit in [Choice::Congestion(choice.clone()), start] {
+                let mut profile = connection.profile().clone();
+                profile.choose_congestion(choice.clone());
+                let start = UnitChoice::SlowStart(profile.slow_start);
+                for unit in [UnitChoice::Congestion(profile.congestion), start] {
                     let exchanged = connection.exchange(now, unit);
                     debug_assert_eq!(exchanged, Ok(()));
                 }

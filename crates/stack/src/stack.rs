@@ -180,10 +180,9 @@ fn lent<T>(
     blocks: &mut SpareBlocks,
     call: impl FnOnce(&mut Connection) -> T,
 ) -> T {
-    connection.set_memory_state(state);
-    connection.swap_spare_blocks(blocks);
+    connection.swap_memory(state, blocks);
     let result = call(connection);
-    connection.swap_spare_blocks(blocks);
+    connection.swap_memory(state, blocks);
     result
 }
 

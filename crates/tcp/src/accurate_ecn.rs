@@ -35,30 +35,7 @@ pub(crate) use arrivals::Arrivals;
 pub(crate) use receiver::ReceiverCounters;
 pub(crate) use sender::{Arrival, SenderCounters};
 
-use crate::ecn::EcnConfig;
 use transom_wire::{Ecn, Flags};
-
-/// The use of accurate ECN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AccurateConfig {
-    /// The settings of RFC 3168, for a peer without accurate ECN.
-    pub ecn: EcnConfig,
-    /// Send options with counts of bytes too. Those of the peer are read in any case.
-    pub options: bool,
-}
-
-transom_base::setters! {
-    const AccurateConfig:
-    with_ecn = ecn: EcnConfig,
-    with_options = options: bool,
-}
-
-impl Default for AccurateConfig {
-    fn default() -> Self {
-        AccurateConfig { ecn: EcnConfig::default(), options: true }
-    }
-}
 
 /// Packets and bytes that have arrived, or were reported as arrived, since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +64,7 @@ const FIRST_PACKETS: u64 = 5;
 const FIRST_BYTES: u64 = 1;
 
 /// The three flags that are the field ACE after the handshake.
-pub const FIELD: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
+pub(crate) const FIELD: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
 
 /// The field ACE of a segment: 0 to 7.
 pub(crate) const fn ace(flags: Flags) -> u8 {
@@ -95,7 +72,7 @@ pub(crate) const fn ace(flags: Flags) -> u8 {
 }
 
 /// The flags whose field ACE is `value`, of which three bits count.
-pub const fn flags(value: u64) -> Flags {
+pub(crate) const fn flags(value: u64) -> Flags {
     Flags::from_bits_truncate(((value & 7) as u16) << Flags::ECE.bits().trailing_zeros())
 }
 

@@ -7,13 +7,11 @@
 //! precedes and follows each unit. Data between two zeros is one whole unit, whatever part of the stream the receiver holds. Any program
 //! can read and write the encoding over any TCP.
 //!
-//! [`encode`] writes a unit for the stream, `Assembler` makes units of parts of the stream as they arrive.
+//! `encode_unit` writes a unit for the stream, `Assembler` makes units of parts of the stream as they arrive.
 
 mod assembler;
 pub(crate) mod encoding;
 mod ready;
-
-pub use encoding::encode_unit;
 
 pub(crate) use assembler::Assembler;
 

@@ -42,7 +42,6 @@ use core::fmt;
 
 pub use grammar::{Unit, WORDS, Word};
 pub use presets::{PRESETS, Preset};
-pub use recompose::RecomposeError;
 
 /// Why a text does not name a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +74,16 @@ pub enum ComposeError {
         unit: Unit,
         /// The unit that was to be chosen.
         wanted: Unit,
+    },
+    /// A word for a unit that a live connection keeps.
+    #[error("`{word}` would exchange {unit} of a live connection: {reason}")]
+    Fixed {
+        /// The word.
+        word: String,
+        /// The unit that it chooses.
+        unit: Unit,
+        /// Why not.
+        reason: &'static str,
     },
     /// No word where one is needed.
     #[error("a word for {0} is missing")]
@@ -142,7 +151,7 @@ impl Chosen<'_> {
     /// Whether both hold: for most units only one word can.
     fn is_compatible(&self, other: &Chosen<'_>) -> bool {
         let none = |one: &Chosen<'_>| one.unit.none() == Some(one.name);
-        self.unit != other.unit || self.unit.is_additive() && !none(self) && !none(other)
+        self.unit != other.unit || self.unit.none().is_some() && !none(self) && !none(other)
     }
 }
 

@@ -438,7 +438,7 @@ impl CongestionChoice {
     }
 
     /// Whether its controllers count on being paced ([`CongestionControl::needs_pacing`]).
-    pub fn needs_pacing(&self) -> bool {
+    pub(crate) fn needs_pacing(&self) -> bool {
         self.needs_pacing
     }
 
@@ -449,17 +449,17 @@ impl CongestionChoice {
 
     /// RFC 5681.
     pub fn reno() -> Self {
-        CongestionChoice::built_in(reno::Reno)
+        CongestionChoice::from(reno::Reno)
     }
 
     /// RFC 9438.
     pub(crate) fn cubic() -> Self {
-        CongestionChoice::built_in(cubic::Cubic::default())
+        CongestionChoice::from(cubic::Cubic::default())
     }
 
     /// The receiver's window alone bounds the flight.
     pub fn none() -> Self {
-        CongestionChoice::built_in(none::NoCongestionControl)
+        CongestionChoice::from(none::NoCongestionControl)
     }
 }
 

@@ -20,7 +20,7 @@ mod controls;
 mod delivery;
 mod duplicates;
 mod ecn;
-pub mod exchange;
+mod exchange;
 pub(crate) mod extensions;
 mod fast_open;
 pub(crate) mod glance;
@@ -48,6 +48,7 @@ pub use accurate::AccurateInfo;
 pub use api::{ReadError, Received, WriteError};
 pub use controls::WriteOptions;
 pub use delivery::{Adu, Piece};
+pub use exchange::UnitChoice;
 pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome, OpeningState};
 pub use icmp::IcmpError;
 pub use memory::{MemoryState, RESERVE};
@@ -274,14 +275,9 @@ impl Connection {
         self.error
     }
 
-    /// The present profile: the one it was opened with, and the units [exchanged](exchange) since.
+    /// The present profile: the one it was opened with, and the units [exchanged](Connection::exchange) since.
     pub fn profile(&self) -> &Profile {
         &self.profile
-    }
-
-    /// The ports, local and remote.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        self.endpoint
     }
 
     /// Our initial sequence number.

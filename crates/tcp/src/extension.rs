@@ -14,7 +14,7 @@
 //! - A layer that fails is detached with its limits, and the connection continues ([`Fault`], [`Departure`]).
 //!
 //! ```
-//! use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+//! use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 //!
 //! /// Never more than eight segments in the network.
 //! #[derive(Debug)]
@@ -30,11 +30,11 @@
 //!     }
 //!
 //!     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-//!         limits.at_most(variable::CWND, 8 * view.mss());
+//!         limits.at_most(Value::Cwnd(8 * view.mss()));
 //!     }
 //!
 //!     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
-//!         limits.at_most(variable::CWND, 8 * view.mss());
+//!         limits.at_most(Value::Cwnd(8 * view.mss()));
 //!     }
 //! }
 //! ```
@@ -48,13 +48,13 @@
 //! }
 //! ```
 //!
-//! and a variable only takes values of its own kind:
+//! and a variable only has values of its own kind:
 //!
 //! ```compile_fail
-//! # use transom_tcp::extension::{Limits, variable};
+//! # use transom_tcp::extension::{Limits, Value};
 //! # use transom_tcp::time::Duration;
 //! fn confused(limits: &mut Limits) {
-//!     limits.at_most(variable::CWND, Duration::from_secs(1));
+//!     limits.at_most(Value::Cwnd(Duration::from_secs(1)));
 //! }
 //! ```
 
@@ -65,7 +65,7 @@ mod limits;
 mod occasion;
 pub mod safe;
 pub(crate) mod stack;
-pub mod variable;
+pub(crate) mod variable;
 
 #[cfg(test)]
 mod tests;
@@ -79,7 +79,7 @@ pub use interval::Interval;
 pub use limits::Limits;
 pub use occasion::{Capabilities, Occasion, Wake};
 pub use stack::{Decider, LayerId, Ruling};
-pub use variable::Variable;
+pub use variable::{Value, Variable};
 
 use crate::time::Duration;
 use alloc::string::String;
@@ -89,10 +89,10 @@ use core::fmt;
 pub const MAX_LAYERS: usize = 16;
 
 /// The clock wakes a layer at most once in this time, so that no layer keeps its host busy with itself.
-pub const LEAST_WAIT: Duration = Duration::from_micros(100);
+pub(crate) const LEAST_WAIT: Duration = Duration::from_micros(100);
 
 /// A layer may ask this many times in a row for a time that has passed, without catching up. Once more is a [fault](Fault::Restless).
-pub const MAX_LATE_WAKES: u32 = 100;
+pub(crate) const MAX_LATE_WAKES: u32 = 100;
 
 /// Something that watches a connection and narrows what it does.
 pub trait Extension: fmt::Debug + Send {
@@ -128,7 +128,7 @@ pub enum Fault {
         /// How long it may take.
         allowed: Duration,
     },
-    /// It kept asking to be woken at times that had passed, and did not catch up; see [`MAX_LATE_WAKES`].
+    /// It kept asking to be woken at times that had passed, and did not catch up.
     #[error("it asked {MAX_LATE_WAKES} times in a row to be woken in the past")]
     Restless,
     /// All extensions of its host together have used up the time they may take.

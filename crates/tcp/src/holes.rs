@@ -12,7 +12,7 @@
 //!
 //! A loss that the sender never hears of makes it no slower. So a hole is given up only
 //! - when something beyond it has arrived, never at the end of what has;
-//! - after [`Patience::after`], which should be longer than a round trip. By then the sender has had the time to find and repair the loss.
+//! - after the time of [`HoleChoice::Skip`], which should be longer than a round trip. By then the sender has had the time to find and repair the loss.
 //!   So the data that is given up was lost twice, or is late by that much;
 //! - and after three more segments with data have arrived, each of which was answered by a duplicate acknowledgement at once: three
 //!   duplicates are what makes any sender reduce its window (RFC 5681 section 3.2). Where fewer follow, the hole stays a second longer, the
@@ -34,21 +34,8 @@ pub enum HoleChoice {
     Wait,
     /// It accepts holes that the sender announces.
     Accept,
-    /// The same, and with any other sender it waits no longer than this.
-    Skip(Patience),
-}
-
-/// How long a receiver waits for what is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// From when something beyond the hole has arrived.
-    pub after: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Patience { after: Duration::from_millis(500) }
-    }
+    /// The same, and with any other sender it waits no longer than this, from when something beyond the hole has arrived.
+    Skip(Duration),
 }
 
 /// A part of the stream that never comes.
@@ -86,7 +73,7 @@ struct Missing {
 /// How old the holes are.
 #[derive(Debug)]
 pub(crate) struct Ages {
-    patience: Patience,
+    patience: Duration,
     /// By position, and so by age.
     missing: VecDeque<Missing>,
     /// One past the highest position that has arrived.
@@ -96,7 +83,7 @@ pub(crate) struct Ages {
 }
 
 impl Ages {
-    pub(crate) fn new(patience: Patience) -> Self {
+    pub(crate) fn new(patience: Duration) -> Self {
         let missing = VecDeque::new();
         Ages { patience, missing, highest: Pos::FIRST_DATA, arrivals: 0 }
     }
@@ -127,7 +114,7 @@ impl Ages {
     }
 
     fn end_of_patience(&self, missing: &Missing) -> Instant {
-        let end = missing.since + self.patience.after;
+        let end = missing.since + self.patience;
         if self.is_signalled(missing) { end } else { end + LONGER }
     }
 
@@ -161,7 +148,7 @@ mod tests {
     }
 
     fn ages(after: u64) -> Ages {
-        Ages::new(Patience { after: Duration::from_millis(after) })
+        Ages::new(Duration::from_millis(after))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The crate owns no clock, no thread and no socket. Its centre is [`Connection`]. Around it are the units of which a connection is
 //! composed, each a small trait with several choices. The sender has [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at
-//! the beginning), [`RecoveryChoice`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`OrderingChoice`] (in which order
+//! the beginning), [`RecoveryChoice`] (which data is retransmitted) and [`TimerChoice`] (the retransmission timer). The others are [`OrderingChoice`] (in which order
 //! data is delivered), [`FlowChoice`] (the advertised window), [`AckChoice`] (when to acknowledge) and [`PacingChoice`] (when transmissions leave). A
 //! [`Profile`] names one choice for each.
 //!
@@ -50,7 +50,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod accurate_ecn;
+mod accurate_ecn;
 mod ack_context;
 mod ack_policy;
 mod adu;
@@ -79,7 +79,7 @@ mod rate;
 mod recovery;
 mod reduction;
 mod reordering;
-pub mod rto;
+mod rto;
 mod segment;
 mod send_buffer;
 mod sent;
@@ -89,19 +89,20 @@ mod time_wait;
 mod undo;
 mod validation;
 
+pub use accurate_ecn::Counts as AccurateCounts;
 pub use ack_context::{AckContext, Newest};
-pub use adu::{AduConfig, encode_unit};
+pub use adu::AduConfig;
 pub use connection::extensions::LayerInfo;
 pub use connection::{
     AccurateInfo, Adu, Connection, ConnectionError, EcnInfo, Endpoint, FastOpenFailure,
     FastOpenInfo, FastOpenOutcome, IcmpError, MemoryState, OpeningState, PartialInfo, PathInfo,
     PathState, Piece, Prepared, RESERVE, ReadError, Received, Report, Setting, Settings, Signal,
-    State, WriteError, WriteOptions, exchange,
+    State, UnitChoice, WriteError, WriteOptions,
 };
 pub use ecn::EcnConfig;
 pub use event::{Event, Probe, Publisher, Sent};
 pub use flow::ReceiveWindowConfig;
-pub use holes::{Hole, HoleChoice, Patience};
+pub use holes::{Hole, HoleChoice};
 pub use options::Agreed;
 pub use ordering::{Delivery, Taken, UnitFaults};
 pub use passive::{HalfOpen, HalfOpenAction};
@@ -109,14 +110,15 @@ pub use path_mtu::{PathMtuChoice, PathMtuDiscovery};
 pub use persistence::Persistence;
 pub use pos::{Pos, SeqSpace};
 pub use profile::{
-    AckChoice, AckRule, AckRuleChoice, CongestionChoice, Counting, EcnChoice, FlowChoice,
-    InitialWindow, KeepAlive, MAX_WINDOW, OfferedOptions, OrderingChoice, PacingChoice, Profile,
-    ProfileError, RecoveryChoice, ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
+    AckChoice, AckRule, CongestionChoice, Counting, EcnChoice, FlowChoice, InitialWindow,
+    KeepAlive, MAX_WINDOW, OfferedOptions, OrderingChoice, PacingChoice, Profile, ProfileError,
+    RecoveryChoice, ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
 };
-pub use ranges::RangeSet;
 pub use rate::{LostTransmission, RateSample};
 pub use recovery::Phase;
-pub use reordering::Robustness;
+pub use rto::{
+    Eifel, EifelConfig, Estimate, FixedConfig, RetransmissionTimer, Rfc6298, Rfc6298Config,
+};
 pub use segment::{Segment, Transmit, reset_for};
 pub use send_buffer::{BLOCK, SpareBlocks, ZEROS};
 pub use state::{ConnectionState, Counters, Glance, LimitReason, LimitedBy, Name, Untold};

@@ -32,9 +32,9 @@ pub struct HalfOpen {
     /// When the SYN-ACK has to be repeated, or the attempt given up.
     pub deadline: Instant,
     /// How often the SYN-ACK left.
-    pub(crate) transmissions: u32,
-    /// How the peer's latest SYN arrived.
-    pub(crate) syn_codepoint: Ecn,
+    pub transmissions: u32,
+    /// How the peer's latest SYN arrived, which accurate ECN tells the peer: not marked, unless the host says otherwise.
+    pub syn_codepoint: Ecn,
     /// This end knows accurate ECN.
     knows_accurate: bool,
     /// Nothing may leave ECN-capable, as the peer may have taken this end for one without ECN (RFC 9768 section 3.1.5): a SYN without the offer of
@@ -153,12 +153,6 @@ impl HalfOpen {
         self
     }
 
-    /// The SYN arrived with this codepoint, which accurate ECN tells the peer.
-    pub fn with_syn_codepoint(mut self, arrived: Ecn) -> Self {
-        self.syn_codepoint = arrived;
-        self
-    }
-
     /// How the SYN-ACK left, unless several did in different ways. That of a cookie, or of a connection that sends it itself, was not ECN-capable.
     pub(crate) fn sent_codepoint(&self, profile: &Profile) -> Option<Ecn> {
         let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
@@ -203,7 +197,7 @@ impl HalfOpen {
             },
             ..self.base()
         };
-        let options = profile.ecn.accurate().is_some_and(|config| config.options);
+        let options = profile.ecn.accurate() == Some(true);
         if self.agreed.accurate && options && !self.is_repeated() {
             let room = MAX_OPTIONS_LEN.saturating_sub(header.options.encoded_len());
             header.options.acc_ecn = ReceiverCounters::default().handshake_option(room);
@@ -241,9 +235,9 @@ impl HalfOpen {
         }
     }
 
-    /// The peer repeats its SYN. If it now does not offer ECN, ECN must not be used. A host that has sent both may use it or not (RFC 3168 section
+    /// The peer repeats its SYN, which has arrived with this codepoint. If it now does not offer ECN, ECN must not be used. A host that has sent both may use it or not (RFC 3168 section
     /// 6.1.1). With accurate ECN the agreement stays, but packets are not ECN-capable (RFC 9768 section 3.1.5).
-    pub fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
+    fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
         self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);
         self.silent |= self.agreed.accurate && accurate_ecn::ace(syn.flags) == 0;
         self.syn_codepoint = arrived;
@@ -271,13 +265,8 @@ impl HalfOpen {
         }
     }
 
-    /// Whether it has been tried often enough. `attempts` counts repetitions.
-    pub fn gives_up(&self, attempts: u32) -> bool {
-        self.transmissions > attempts
-    }
-
     /// A segment arrived (RFC 9293 section 3.10.7.4 for SYN-RECEIVED after a passive open, with RFC 5961).
-    pub fn on_segment(&self, now: Instant, segment: &Segment<'_>) -> HalfOpenAction {
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>) -> HalfOpenAction {
         let header = segment.header;
         let flags = header.flags;
         let ack = || TcpHeader {
@@ -309,6 +298,7 @@ impl HalfOpen {
                     let reset = TcpHeader { ack, flags, ..self.base() };
                     return HalfOpenAction::Refuse(reset);
                 }
+                self.on_repeated_syn(header, segment.ecn);
                 HalfOpenAction::RepeatSynAck
             } else {
                 HalfOpenAction::Challenge(ack())

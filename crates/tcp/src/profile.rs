@@ -8,21 +8,22 @@ mod assemble;
 mod check;
 mod choices;
 
+use crate::arguments::Fraction;
 use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
 use crate::path_mtu::{PathMtuChoice, PathMtuDiscovery};
 use crate::persistence::Persistence;
-use crate::reordering::Robustness;
 use crate::rto::rfc6298::Rfc6298Config;
 use crate::slow_start::standard::Standard;
 use crate::time::Duration;
 use crate::undo::UndoConfig;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use crate::congestion::{CongestionChoice, Counting, InitialWindow};
-pub use ack_rule::{AckRule, AckRuleChoice};
+pub use ack_rule::AckRule;
 pub use check::ProfileError;
 pub use choices::{
     AckChoice, EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, RecoveryChoice,
@@ -109,12 +110,12 @@ pub struct Profile {
     pub dup_thresh: u32,
     /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
     pub early_retransmit: bool,
-    /// Take more for a loss where DSACKs show that the path reorders; `None`: the usual number.
-    pub reordering: Option<Robustness>,
+    /// Take more for a loss where DSACKs show that the path reorders, up to this share of cwnd; `None`: the usual number.
+    pub reordering: Option<Fraction>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
     /// A laboratory's rule about which acknowledgements are believed, beside those of RFC 9293.
-    pub ack_rule: Option<AckRuleChoice>,
+    pub ack_rule: Option<Arc<dyn AckRule>>,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
     pub send_buffer: usize,
     /// Send buffer at most, in bytes.
@@ -136,7 +137,7 @@ pub struct Profile {
     pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
-    /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors)(crate::connection::Connection::set_report_soft_errors).
+    /// Calls report soft errors; see [`Setting::SoftErrors`](crate::connection::Setting::SoftErrors).
     pub report_soft_errors: bool,
     /// Data that came in order before an error can be read after it, as on Linux. Without it the error takes that data away, so that no reader takes a part
     /// for the whole (RFC 9293 section 3.10.7.4 has all queues flushed).
@@ -182,9 +183,9 @@ transom_base::setters! {
     with_min_path_mtu = min_path_mtu: u32,
     with_dup_thresh = dup_thresh: u32,
     with_early_retransmit = early_retransmit: bool,
-    with_reordering = reordering: Option<Robustness>,
+    with_reordering = reordering: Option<Fraction>,
     with_limited_transmit = limited_transmit: bool,
-    with_ack_rule = ack_rule: Option<AckRuleChoice>,
+    with_ack_rule = ack_rule: Option<Arc<dyn AckRule>>,
     with_send_buffer = send_buffer: usize,
     with_max_send_buffer = max_send_buffer: usize,
     with_nodelay = nodelay: bool,
@@ -236,8 +237,8 @@ pub(crate) fn slow_start_before(controller: &str, chosen: SlowStartChoice) -> Sl
 }
 
 impl Profile {
-    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and its [slow start](Profile::slow_start_with). The one
-    /// that is there already changes nothing.
+    /// Chooses the controller, and what belongs to it: pacing for one that counts on it, and its slow start, which is plain for Reno in the place of
+    /// `hystart`. The one that is there already changes nothing.
     pub fn choose_congestion(&mut self, choice: CongestionChoice) {
         if choice == self.congestion {
             return;
@@ -245,16 +246,8 @@ impl Profile {
         if choice.needs_pacing() {
             self.pacing = PacingChoice::Rate;
         }
-        self.slow_start = self.slow_start_with(&choice);
+        self.slow_start = slow_start_before(choice.name(), self.slow_start);
         self.congestion = choice;
-    }
-
-    /// The slow start of the profile with another controller: plain for Reno in the place of `hystart`.
-    pub fn slow_start_with(&self, choice: &CongestionChoice) -> SlowStartChoice {
-        if *choice == self.congestion {
-            return self.slow_start;
-        }
-        slow_start_before(choice.name(), self.slow_start)
     }
 
     /// The units that the core RFCs describe, and no later ones: Reno with SACK (RFC 5681, RFC 6675), delayed acknowledgements, one
@@ -278,7 +271,7 @@ impl Profile {
             undo: UndoConfig::default(),
             ecn: EcnChoice::Classic(EcnConfig::default()),
             extensions: Vec::new(),
-            options: OfferedOptions::ALL,
+            options: OfferedOptions::default(),
             max_segment: None,
             path_mtu: PathMtuChoice::Icmp,
             path_mtu_discovery: PathMtuDiscovery::Want,

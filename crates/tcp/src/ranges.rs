@@ -10,7 +10,7 @@ use core::ops::Range;
 
 /// Disjoint, non-adjacent, ascending ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RangeSet {
+pub(crate) struct RangeSet {
     ranges: Vec<(Pos, Pos)>,
 }
 
@@ -53,7 +53,7 @@ impl RangeSet {
     }
 
     /// The first range that has something in common with `range`.
-    pub fn overlapping(&self, range: &Range<Pos>) -> Option<Range<Pos>> {
+    pub(crate) fn overlapping(&self, range: &Range<Pos>) -> Option<Range<Pos>> {
         let index = self.ranges.partition_point(|&(_, end)| end <= range.start);
         let &(start, end) = self.ranges.get(index)?;
         (start < range.end && range.start < range.end).then_some(start..end)
@@ -68,7 +68,7 @@ impl RangeSet {
     }
 
     /// Adds `range`, merging what touches, and returns the merged range it became part of.
-    pub fn insert(&mut self, range: Range<Pos>) -> Range<Pos> {
+    pub(crate) fn insert(&mut self, range: Range<Pos>) -> Range<Pos> {
         if range.start >= range.end {
             return range;
         }

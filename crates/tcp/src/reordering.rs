@@ -16,26 +16,13 @@ use alloc::collections::VecDeque;
 /// The most positions that are remembered; only those with duplicates are.
 const REMEMBERED: usize = 128;
 
-/// The choice of RR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Robustness {
-    /// The threshold is at most this share of cwnd, and never below the profile's.
-    pub cap: Fraction,
-}
+/// The threshold is at most this share of cwnd, unless another is chosen: nine tenths, as in the papers.
+pub(crate) const CAP: Fraction = Fraction::from_millionths(900_000);
 
-/// Nine tenths, as in the papers.
-impl Default for Robustness {
-    fn default() -> Self {
-        Robustness { cap: Fraction::from_millionths(900_000) }
-    }
-}
-
-impl Robustness {
-    /// The threshold for `learnt`: within the cap of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
-    pub(crate) fn capped(&self, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
-        let most = self.cap.of(cwnd) / mss.max(1);
-        learnt.min(u32::try_from(most).unwrap_or(u32::MAX)).max(usual)
-    }
+/// The threshold for `learnt`: within the share `cap` of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
+pub(crate) fn capped(cap: Fraction, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
+    let most = cap.of(cwnd) / mss.max(1);
+    learnt.min(u32::try_from(most).unwrap_or(u32::MAX)).max(usual)
 }
 
 /// The reordering that a connection has learned of; it begins with the first duplicate.
@@ -117,10 +104,9 @@ mod tests {
     /// 0.9 of ten segments are nine; with three segments it would be two, and three is the least.
     #[test]
     fn no_more_than_a_share_of_the_window() {
-        let robustness = Robustness::default();
-        let capped = |learnt, segments: u64| robustness.capped(learnt, segments * 1000, 1000, 3);
-        assert_eq!([capped(6, 10), capped(12, 10), capped(12, 3)], [6, 9, 3]);
-        assert_eq!(robustness.capped(u32::MAX, u64::MAX, 0, 3), u32::MAX);
+        let most = |learnt, segments: u64| capped(CAP, learnt, segments * 1000, 1000, 3);
+        assert_eq!([most(6, 10), most(12, 10), most(12, 3)], [6, 9, 3]);
+        assert_eq!(capped(CAP, u32::MAX, u64::MAX, 0, 3), u32::MAX);
     }
 
     #[test]

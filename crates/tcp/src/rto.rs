@@ -25,7 +25,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// After a first sample.
-    pub fn first(rtt: Duration) -> Self {
+    pub(crate) fn first(rtt: Duration) -> Self {
         Estimate { srtt: rtt, rttvar: rtt.over(2) }
     }
 }

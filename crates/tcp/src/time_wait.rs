@@ -4,7 +4,7 @@
 //! incarnation of the connection may replace it when it can be distinguished from the old one (RFC 6191, RFC 9293
 //! section 3.10.7.4).
 
-use crate::connection::{Connection, State};
+use crate::connection::{Connection, Endpoint, State};
 use crate::options::TimestampState;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use transom_wire::{Flags, Options, Seq, TcpHeader};
 /// A connection in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeWait {
-    local_port: u16,
-    remote_port: u16,
+    pub(crate) endpoint: Endpoint,
     /// The next sequence number the old incarnation would have used.
     pub snd_nxt: Seq,
-    rcv_nxt: Seq,
-    window: u16,
-    field: Flags,
-    timestamps: Option<TimestampState>,
-    lasts: Duration,
+    pub(crate) rcv_nxt: Seq,
+    pub(crate) window: u16,
+    /// The field ACE of accurate ECN, if it is in use.
+    pub(crate) field: Flags,
+    pub(crate) timestamps: Option<TimestampState>,
+    pub(crate) lasts: Duration,
     /// When it ends.
     pub expires: Instant,
-    last_reply: Instant,
+    pub(crate) last_reply: Instant,
 }
 
 /// The action after a segment arrived in TIME-WAIT.
@@ -42,23 +42,7 @@ pub enum TimeWaitAction {
 impl TimeWait {
     /// Takes over from `connection`, which must be in TIME-WAIT.
     pub fn new(connection: &Connection, now: Instant) -> Option<Self> {
-        if connection.state() != State::TimeWait {
-            return None;
-        }
-        let summary = connection.time_wait_summary();
-        let lasts = connection.profile().time_wait;
-        Some(TimeWait {
-            local_port: connection.endpoint().local_port,
-            remote_port: connection.endpoint().remote_port,
-            snd_nxt: summary.snd_nxt,
-            rcv_nxt: summary.rcv_nxt,
-            window: summary.window,
-            field: summary.field,
-            timestamps: summary.timestamps,
-            lasts,
-            expires: now + lasts,
-            last_reply: Instant::ZERO,
-        })
+        (connection.state() == State::TimeWait).then(|| connection.time_wait(now))
     }
 
     /// An active open may reuse the same addresses and ports once its timestamps exceed the old ones, a second later
@@ -71,8 +55,8 @@ impl TimeWait {
     fn ack(&mut self, now: Instant) -> TimeWaitAction {
         self.last_reply = now;
         TimeWaitAction::Ack(TcpHeader {
-            src_port: self.local_port,
-            dst_port: self.remote_port,
+            src_port: self.endpoint.local_port,
+            dst_port: self.endpoint.remote_port,
             seq: self.snd_nxt,
             ack: self.rcv_nxt,
             flags: Flags::ACK | self.field,
@@ -151,15 +135,4 @@ impl TimeWait {
         }
         self.limited_ack(now)
     }
-}
-
-/// The state of a connection that TIME-WAIT needs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Summary {
-    pub(crate) snd_nxt: Seq,
-    pub(crate) rcv_nxt: Seq,
-    pub(crate) window: u16,
-    pub(crate) timestamps: Option<TimestampState>,
-    /// The field ACE of accurate ECN, if it is in use.
-    pub(crate) field: Flags,
 }

@@ -68,7 +68,7 @@ transom_base::setters! {
 
 impl UndoConfig {
     /// All of them.
-    pub const ALL: UndoConfig = UndoConfig { eifel: true, dsack: true, f_rto: true };
+    pub(crate) const ALL: UndoConfig = UndoConfig { eifel: true, dsack: true, f_rto: true };
 }
 
 /// The detectors that watch one reduction.

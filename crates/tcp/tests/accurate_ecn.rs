@@ -7,27 +7,27 @@ use crate::common;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
-use transom_tcp::accurate_ecn::{AccurateConfig, Counts};
 use transom_tcp::compose::compose_classic as compose;
+use transom_tcp::packet::Payload;
 use transom_tcp::{
-    AccurateInfo, Connection, EcnChoice, EcnConfig, EcnInfo, HalfOpen, HalfOpenAction, Setting,
+    AccurateCounts, AccurateInfo, Connection, EcnChoice, EcnConfig, EcnInfo, HalfOpen,
+    HalfOpenAction, Segment, Setting,
 };
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Ecn, Flags, TcpHeader};
 
 const OFFER: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
 const CODEPOINTS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
-fn config(control_packets: bool) -> AccurateConfig {
-    AccurateConfig::default()
-        .with_ecn(EcnConfig::default().with_offer(true).with_control_packets(control_packets))
+fn config(control_packets: bool) -> EcnConfig {
+    EcnConfig::default().with_offer(true).with_control_packets(control_packets)
 }
 
-fn with(config: AccurateConfig) -> Setup {
-    Setup::default().profile(|profile| profile.ecn = EcnChoice::Accurate(config))
+fn with(ecn: EcnConfig, options: bool) -> Setup {
+    Setup::default().profile(|profile| profile.ecn = EcnChoice::Accurate { ecn, options })
 }
 
 fn offering() -> Setup {
-    with(config(false))
+    with(config(false), true)
 }
 
 /// The option with the counts of ECT(0), CE and, in the last field, ECT(1).
@@ -148,8 +148,9 @@ fn listening(setup: &Setup, flags: Flags, arrived: Ecn) -> (HalfOpen, Peer) {
     let options = setup.syn_options(&peer);
     let (syn, _) = peer.build(&seg().seq(0).no_ack().syn().flags(flags).options(options));
     let iss = transom_wire::Seq::new(common::ISS);
-    let half = HalfOpen::new(&setup.profile, common::PORTS, setup.path, iss, 7_000, &syn, peer.now)
-        .with_syn_codepoint(arrived);
+    let mut half =
+        HalfOpen::new(&setup.profile, common::PORTS, setup.path, iss, 7_000, &syn, peer.now);
+    half.syn_codepoint = arrived;
     (half, peer)
 }
 
@@ -160,13 +161,13 @@ fn the_syn_ack_says_how_the_syn_arrived() {
     let lines = ["SAW 0:1 ack 1", "SAEW 0:1 ack 1", "SAe 0:1 ack 1", "SAWe 0:1 ack 1"];
     for (arrived, expected) in CODEPOINTS.into_iter().zip(lines) {
         for flags in [OFFER, Flags::AE, Flags::ECE, Flags::CWR, Flags::AE | Flags::CWR] {
-            let setup = with(AccurateConfig::default());
+            let setup = with(EcnConfig::default(), true);
             let (mut half, peer) = listening(&setup, flags, arrived);
             let syn_ack = half.syn_ack(&setup.profile, peer.now);
             assert_eq!(line(&syn_ack), format!("{expected} {option}"), "{flags:?}");
         }
     }
-    let setup = with(AccurateConfig::default());
+    let setup = with(EcnConfig::default(), true);
     for (flags, expected) in
         [(Flags::ECE | Flags::CWR, "SAE 0:1 ack 1"), (Flags::empty(), "SA 0:1 ack 1")]
     {
@@ -218,7 +219,7 @@ fn a_peers_option_brings_ours_back() {
     peer.expect(&["PAEe 1:101 ack 1"]);
     assert!(!accurate(&peer).sends_options);
     // A profile without options has none.
-    let setup = with(config(false).with_options(false));
+    let setup = with(config(false), false);
     let mut peer = completed(&setup, &half, seg().accurate(0b010, counts(1, 0)));
     peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
 }
@@ -233,8 +234,9 @@ fn a_repeated_syn_is_answered_for_itself() {
         half.syn_ack(&setup.profile, peer.now);
         let options = setup.syn_options(&peer);
         let (syn, _) = peer.build(&seg().seq(0).no_ack().syn().flags(flags).options(options));
-        let action = half_open(&half, &peer, &syn);
-        half.on_repeated_syn(&syn, Ecn::Ce);
+        let payload = Payload::EMPTY;
+        let segment = Segment { header: &syn, payload, segment_size: None, ecn: Ecn::Ce };
+        let action = half.on_segment(peer.now, &segment);
         (action, line(&half.syn_ack_header(&setup.profile, peer.now)), half)
     };
     let (action, syn_ack, half) = again(OFFER);
@@ -271,7 +273,7 @@ fn completed(setup: &Setup, half: &HalfOpen, ack: common::Seg) -> Peer {
 #[test]
 fn the_acknowledgement_of_the_syn_ack_is_no_count() {
     for control_packets in [false, true] {
-        let setup = with(config(control_packets));
+        let setup = with(config(control_packets), true);
         for ace in 0..8 {
             let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
             half.syn_ack(&setup.profile, peer.now);
@@ -356,7 +358,10 @@ fn a_zeroed_option_is_not_believed() {
     assert!(accurate(&peer).options_zeroed);
     peer.write(2000).drain();
     peer.wait(100).recv(seg().ack(989).accurate(6, counts(1, 500))).drain();
-    assert_eq!(accurate(&peer).delivered, Counts { ce_packets: 1, ..Counts::default() });
+    assert_eq!(
+        accurate(&peer).delivered,
+        AccurateCounts { ce_packets: 1, ..AccurateCounts::default() }
+    );
     assert_eq!(ecn(&peer).reductions, 1);
 }
 
@@ -472,7 +477,7 @@ fn syns_cross() {
     // The handshake is complete, but this says how our SYN-ACK arrived: it is no count.
     peer.recv(seg().accurate(0b010, counts(1, 0))).silent();
     assert!(!ecn(&peer).disabled);
-    assert_eq!((accurate(&peer).delivered, ecn(&peer).reductions), (Counts::default(), 0));
+    assert_eq!((accurate(&peer).delivered, ecn(&peer).reductions), (AccurateCounts::default(), 0));
     peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
     // The next one is.
     peer.recv(seg().ack(101).accurate(6, None)).silent();
@@ -499,7 +504,7 @@ fn syns_cross_with_timestamps() {
 #[test]
 fn a_fast_open_agrees_too() {
     for again in [None, Some(OFFER), Some(Flags::empty())] {
-        let setup = with(config(true));
+        let setup = with(config(true), true);
         let (half, mut peer) = listening(&setup, OFFER, Ecn::NotEct);
         let profile = Arc::new(setup.profile.clone());
         peer.connection = Connection::from_half_open(profile, &half, peer.now);
@@ -526,6 +531,10 @@ fn a_fast_open_agrees_too() {
         // The SYN-ACK again went without an option, but the peer's has arrived.
         let tries = if again.is_some() { " acc e0 1 ce 0 e1 1" } else { "" };
         peer.write(100).expect(&[&format!("PAEe 1:101 ack 6{tries}{capable}")]);
-        assert_eq!(accurate(&peer).received, Counts::default(), "the SYN's data does not count");
+        assert_eq!(
+            accurate(&peer).received,
+            AccurateCounts::default(),
+            "the SYN's data does not count"
+        );
     }
 }

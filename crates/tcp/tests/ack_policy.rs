@@ -4,7 +4,7 @@ use crate::common;
 use transom_tcp::Setting;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::exchange::Choice;
+use transom_tcp::UnitChoice;
 use transom_tcp::{AckChoice, Profile, ProfileError};
 
 fn settled() -> Peer {
@@ -184,12 +184,12 @@ fn reading_acknowledges() {
 fn exchanged_for_the_policy_of_linux() {
     let mut peer = settled();
     peer.connection
-        .exchange(peer.now, Choice::Acknowledgements(AckChoice::Quick(ms(200))))
+        .exchange(peer.now, UnitChoice::Acknowledgements(AckChoice::Quick(ms(200))))
         .unwrap();
     peer.wait(10_000);
     peer.recv(seg().data(1000));
     peer.drain();
     let refused =
-        peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Quick(ms(500))));
+        peer.connection.exchange(peer.now, UnitChoice::Acknowledgements(AckChoice::Quick(ms(500))));
     assert_eq!(refused, Err(ProfileError::AckDelay(ms(500))));
 }

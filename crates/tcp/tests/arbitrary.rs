@@ -9,9 +9,7 @@ use transom_tcp::Setting;
 
 use common::{Peer, Seg, Setup, ms, seg};
 use transom_tcp::time::Duration;
-use transom_tcp::{
-    HoleChoice, IcmpError, KeepAlive, Patience, Persistence, Profile, RecoveryChoice, State,
-};
+use transom_tcp::{HoleChoice, IcmpError, KeepAlive, Persistence, Profile, RecoveryChoice, State};
 use transom_wire::{Flags, Seq};
 
 struct Random(u64);
@@ -72,7 +70,7 @@ fn setup(random: &mut Random) -> Setup {
         let persistence = Persistence::new(Some(1), Some(ms(900)));
         setup.profile.persistence =
             [None, Some(Persistence::NONE), Some(persistence)][random.below(3) as usize];
-        let patience = Patience { after: ms(1 + random.below(500)) };
+        let patience = ms(1 + random.below(500));
         setup.profile.holes = [HoleChoice::Wait, HoleChoice::Accept, HoleChoice::Skip(patience)]
             [random.below(3) as usize];
     }

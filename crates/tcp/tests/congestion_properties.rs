@@ -11,7 +11,7 @@ use transom_tcp::congestion::{
 };
 use transom_tcp::slow_start::{SlowStart, Standard};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{AckContext, LostTransmission, Pos, RateSample};
+use transom_tcp::{AckContext, Estimate, LostTransmission, Pos, RateSample};
 use transom_wire::Timestamps;
 
 fn read(text: &str) -> Result<CongestionChoice, ArgumentError> {
@@ -217,7 +217,7 @@ fn ack() -> impl Strategy<Value = AckContext> {
                 has_sack: sacked > 0,
                 included_retransmission: flags[1],
                 rtt,
-                estimate: srtt.map(transom_tcp::rto::Estimate::first),
+                estimate: srtt.map(|srtt| Estimate { srtt, rttvar: srtt.over(2) }),
                 min_rtt,
                 timestamps: stamps.map(|(value, echo)| Timestamps { value, echo }),
                 round_start: flags[2],

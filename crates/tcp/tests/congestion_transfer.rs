@@ -8,7 +8,7 @@ use std::sync::Arc;
 use transom_tcp::arguments::Arguments;
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Connection, EcnChoice, EcnConfig, Endpoint, PacingChoice};
+use transom_tcp::{Connection, EcnChoice, EcnConfig, Endpoint};
 use transom_testkit::Arrivals;
 use transom_wire::{Ecn, Seq};
 
@@ -100,12 +100,9 @@ impl World {
             let mut setup = Setup::default().receive_buffers(1 << 20, 4 << 20);
             setup.profile.options.timestamps = true;
             setup.profile.options.window_scale = true;
-            setup.profile.congestion = choice(text);
+            setup.profile.choose_congestion(choice(text));
             if mark < u64::MAX {
                 setup.profile.ecn = EcnChoice::PerPacket(exact);
-            }
-            if setup.profile.congestion.needs_pacing() {
-                setup.profile.pacing = PacingChoice::Rate;
             }
             let endpoint = Endpoint { local_port, remote_port };
             let profile = Arc::new(setup.profile.clone());

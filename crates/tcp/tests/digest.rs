@@ -14,7 +14,7 @@ use std::fmt::Write;
 use transom_tcp::compose::{Composer, PRESETS, Unit, compose};
 use transom_tcp::extension::{Extension, Interval, Limits, Occasion, Variable, View, Wake};
 use transom_tcp::time::Instant;
-use transom_tcp::{IcmpError, MemoryState, State};
+use transom_tcp::{IcmpError, MemoryState, OrderingChoice, SpareBlocks, State};
 use transom_wire::Seq;
 
 const SEEDS: u64 = 6;
@@ -74,7 +74,7 @@ impl Extension for Restless {
         let segment = view.mss();
         let half = |value: u64| Interval::at_most(value / 2);
         set(Variable::Cwnd, Interval::at_most(view.cwnd() * 3 / 4 / segment * segment));
-        set(Variable::CwndCnt, half(view.cwnd_cnt()));
+        set(Variable::CwndCnt, half(view.window().cwnd_cnt));
         set(Variable::Ssthresh, Interval::at_most(view.cwnd().max(2 * segment)));
         set(Variable::Dupthresh, Interval::exactly(u64::from(view.dupthresh()) + 2));
         set(Variable::Rto, Interval::at_least(view.rto().as_nanos() * 5 / 4));
@@ -149,7 +149,7 @@ impl Story {
         let amount = 1 + random.below(30_000) as usize;
         let peer = &mut self.world.ends[end];
         let now = peer.now;
-        let units = peer.connection.profile().ordering.units().is_some();
+        let units = matches!(peer.connection.profile().ordering, OrderingChoice::Units(_));
         let connection = &mut peer.connection;
         let bytes = vec![(step % 251) as u8 + 1; amount];
         // Bursts with silence between them, so that windows are not always in use.
@@ -185,7 +185,10 @@ impl Story {
             }
             806..809 if self.seed % 3 == 1 => {
                 let state = [MemoryState::Normal, MemoryState::Pressure, MemoryState::Full];
-                connection.set_memory_state(state[random.below(3) as usize]);
+                let state = state[random.below(3) as usize];
+                let mut spare = SpareBlocks::default();
+                connection.swap_memory(state, &mut spare);
+                connection.swap_memory(state, &mut spare);
             }
             809..815 if self.seed >= 4 && connection.layers().count() == 0 => {
                 let extension = Box::new(Restless(self.seed * 7 + end as u64));

@@ -10,7 +10,7 @@ use common::{Peer, Setup, seg};
 use transom_tcp::arguments::Fraction;
 use transom_tcp::compose::Composer;
 use transom_tcp::extension::Variable;
-use transom_tcp::{Profile, RecoveryChoice, Robustness};
+use transom_tcp::{Profile, RecoveryChoice};
 
 /// A sender that has written so much.
 fn written(setup: Setup, bytes: usize, early: bool) -> Peer {
@@ -139,7 +139,7 @@ fn reordered(peer: &mut Peer, una: i64) {
 #[test]
 fn rr_learns_the_length_of_a_reordering() {
     let setup = Setup::default().profile(|profile| {
-        profile.reordering = Some(Robustness::default());
+        profile.reordering = Some(Fraction::from_millionths(900_000));
         profile.undo.dsack = true;
     });
     let mut peer = setup.active();
@@ -172,8 +172,7 @@ fn rr_learns_the_length_of_a_reordering() {
 fn rr_is_capped_by_the_window() {
     for (cap, expected) in [(900_000, 4), (1_000_000, 5), (100_000, 3)] {
         let cap = Fraction::from_millionths(cap);
-        let setup =
-            Setup::default().profile(|profile| profile.reordering = Some(Robustness { cap }));
+        let setup = Setup::default().profile(|profile| profile.reordering = Some(cap));
         let mut peer = setup.active();
         peer.write(10_000).drain();
         reordered(&mut peer, 1);
@@ -187,7 +186,7 @@ fn rr_is_capped_by_the_window() {
 fn rr_sets_early_retransmit_aside() {
     for known in [false, true] {
         let setup = Setup::default().profile(|profile| {
-            profile.reordering = Some(Robustness::default());
+            profile.reordering = Some(Fraction::from_millionths(900_000));
             profile.early_retransmit = true;
             profile.undo.dsack = true;
         });

@@ -6,8 +6,8 @@ use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
-use transom_tcp::exchange::Choice;
-use transom_tcp::{Connection, EcnChoice, EcnConfig, UndoConfig};
+use transom_tcp::packet::Payload;
+use transom_tcp::{Connection, EcnChoice, EcnConfig, Segment, UndoConfig, UnitChoice};
 use transom_wire::{Ecn, Flags};
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -304,7 +304,9 @@ fn a_mark_on_the_syn_ack_is_echoed() {
 fn a_syn_repeated_without_the_offer_ends_it() {
     let (mut half, peer) = answered(&extended(), BOTH);
     assert!(half.agreed.ecn);
-    half.on_repeated_syn(&syn(&extended(), &peer, Flags::empty()), Ecn::NotEct);
+    let header = &syn(&extended(), &peer, Flags::empty());
+    let payload = Payload::EMPTY;
+    half.on_segment(peer.now, &Segment { header, payload, segment_size: None, ecn: Ecn::NotEct });
     assert!(!half.agreed.ecn);
     assert_eq!(line(&half.syn_ack(&extended().profile, peer.now)), "SA 0:1 ack 1");
 
@@ -336,11 +338,13 @@ fn a_controller_that_ignores_marks_sends_nothing_ecn_capable() {
     for word in ["bbr", "no-congestion-control"] {
         let mut peer = agreed(offering());
         let deaf = compose(word).unwrap().congestion;
-        peer.connection.exchange(peer.now, Choice::Congestion(deaf)).unwrap();
+        peer.connection.exchange(peer.now, UnitChoice::Congestion(deaf)).unwrap();
         peer.write(1000).expect(&["PA 1:1001 ack 1"]);
         peer.recv(seg().ack(1001)).drain();
         // Its successor does.
-        peer.connection.exchange(peer.now, Choice::Congestion(CongestionChoice::reno())).unwrap();
+        peer.connection
+            .exchange(peer.now, UnitChoice::Congestion(CongestionChoice::reno()))
+            .unwrap();
         peer.wait(1000).write(1000).expect(&["PA 1001:2001 ack 1 ect0"]);
     }
 }

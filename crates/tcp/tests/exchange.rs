@@ -5,15 +5,14 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
+use transom_tcp::UnitChoice;
+use transom_tcp::compose::{ComposeError, Composer, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::congestion::{Algorithm, CongestionControl, Controller, Takeover, Window};
-use transom_tcp::exchange::Choice;
-use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
-    AckChoice, AckContext, PacingChoice, Phase, Profile, ProfileError, ReductionChoice, Setting,
-    UndoConfig,
+    AckChoice, AckContext, Estimate, PacingChoice, Phase, Profile, ProfileError, ReductionChoice,
+    Setting, UndoConfig,
 };
 
 /// Ten segments out, thirty more queued, and 100 ms have passed.
@@ -27,7 +26,7 @@ fn ten_out(setup: Setup) -> Peer {
 
 fn exchange(peer: &mut Peer, text: &str) {
     peer.connection
-        .exchange(peer.now, Choice::Congestion(compose(text).unwrap().congestion))
+        .exchange(peer.now, UnitChoice::Congestion(compose(text).unwrap().congestion))
         .unwrap();
     peer.pump();
 }
@@ -91,11 +90,13 @@ fn the_window_is_handed_over() {
     peer.recv(seg().ack(2001)).drain();
     let before = peer.info();
     assert_eq!((before.cwnd, before.in_flight), (12_000, 12_000));
-    peer.connection.exchange(peer.now, Choice::Congestion(CongestionChoice::new(Greedy))).unwrap();
+    peer.connection
+        .exchange(peer.now, UnitChoice::Congestion(CongestionChoice::new(Greedy)))
+        .unwrap();
     peer.pump();
     peer.silent();
     let after = peer.info();
-    assert_eq!((after.congestion.as_str(), after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
+    assert_eq!((&*after.congestion, after.cwnd, after.cwnd_cnt), ("greedy", 12_000, 0));
     assert_eq!(peer.connection.profile().congestion.name(), "greedy");
     assert_eq!((after.srtt, after.rttvar, after.rto), (before.srtt, before.rttvar, before.rto));
     assert_eq!((after.min_rtt, after.delivered), (before.min_rtt, before.delivered));
@@ -243,11 +244,11 @@ fn in_the_handshake_the_last_one_starts() {
     let setup = Setup::default();
     let mut peer = setup.connecting();
     peer.connection
-        .exchange(peer.now, Choice::Congestion(compose("ledbat").unwrap().congestion))
+        .exchange(peer.now, UnitChoice::Congestion(compose("ledbat").unwrap().congestion))
         .unwrap();
     setup.accept(&mut peer);
     // LEDBAT begins with two segments (RFC 6817 section 2.4.2).
-    assert_eq!((peer.info().congestion.as_str(), peer.info().cwnd), ("ledbat", 2000));
+    assert_eq!((&*peer.info().congestion, peer.info().cwnd), ("ledbat", 2000));
     // On a live connection it goes on with what is there.
     let mut peer = ten_out(Setup::default());
     exchange(&mut peer, "ledbat");
@@ -296,13 +297,13 @@ fn a_held_acknowledgement_leaves() {
     let mut peer = Setup::default().active();
     peer.recv(seg().data(1000)).recv(seg().data(1000)).expect(&["A 1:1 ack 2001"]);
     peer.recv(seg().data(1000)).silent();
-    peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Immediate)).unwrap();
+    peer.connection.exchange(peer.now, UnitChoice::Acknowledgements(AckChoice::Immediate)).unwrap();
     peer.pump();
     peer.expect(&["A 1:1 ack 3001"]);
     peer.recv(seg().data(10)).expect(&["A 1:1 ack 3011"]);
     // With nothing held nothing leaves, and the peer's slow start is over: no quick acknowledgements.
     peer.connection
-        .exchange(peer.now, Choice::Acknowledgements(AckChoice::Delayed(ms(200))))
+        .exchange(peer.now, UnitChoice::Acknowledgements(AckChoice::Delayed(ms(200))))
         .unwrap();
     peer.pump();
     peer.silent();
@@ -310,7 +311,8 @@ fn a_held_acknowledgement_leaves() {
     peer.recv(seg().data(10)).run_to(start + 199).silent();
     peer.run_to(start + 200).expect(&["A 1:1 ack 3021"]);
     assert_eq!(
-        peer.connection.exchange(peer.now, Choice::Acknowledgements(AckChoice::Delayed(ms(500)))),
+        peer.connection
+            .exchange(peer.now, UnitChoice::Acknowledgements(AckChoice::Delayed(ms(500)))),
         Err(ProfileError::AckDelay(ms(500)))
     );
     assert_eq!(peer.connection.profile().ack, AckChoice::Delayed(ms(200)));
@@ -323,18 +325,18 @@ fn pacing_starts_and_ends() {
     peer.write(40_000).wait(20);
     let paced = peer.ranges().len();
     assert!((4..=6).contains(&paced), "{paced}");
-    peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None)).unwrap();
+    peer.connection.exchange(peer.now, UnitChoice::Pacing(PacingChoice::None)).unwrap();
     peer.pump();
     assert_eq!(peer.ranges().len(), 10 - paced);
     peer.wait(80).recv(seg().ack(5001));
     assert_eq!(peer.ranges().len(), 10, "15,000 bytes of window, of which 5000 are out");
-    peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
+    peer.connection.exchange(peer.now, UnitChoice::Pacing(PacingChoice::Rate)).unwrap();
     peer.recv(seg().ack(10_001));
     let at_once = peer.ranges().len();
     assert!(at_once <= 2, "{at_once}");
     // To exchange it for itself again and again lets nothing out.
     for _ in 0..10 {
-        peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::Rate)).unwrap();
+        peer.connection.exchange(peer.now, UnitChoice::Pacing(PacingChoice::Rate)).unwrap();
         Composer::default().exchange(&mut peer.connection, peer.now, "pacing").unwrap();
         peer.pump();
     }
@@ -349,7 +351,13 @@ fn by_name() {
         .unwrap();
     let profile = peer.connection.profile();
     assert_eq!((profile.congestion.name(), profile.pacing), ("vegas", PacingChoice::Rate));
-    assert_eq!((profile.reduction, profile.undo), (ReductionChoice::Prr, UndoConfig::ALL));
+    assert_eq!(
+        (profile.reduction, profile.undo),
+        (
+            ReductionChoice::Prr,
+            UndoConfig::default().with_eifel(true).with_dsack(true).with_f_rto(true)
+        )
+    );
     assert!(peer.connection.settings().nodelay);
     // A text does not undo settings of a call that it does not mention.
     peer.connection.set(Setting::NoDelay(false));
@@ -359,7 +367,7 @@ fn by_name() {
     // Nothing of a text that is refused takes effect.
     let error =
         Composer::default().exchange(&mut peer.connection, peer.now, "bbr + newreno").unwrap_err();
-    let RecomposeError::Fixed { word, unit, reason: _ } = &error else { panic!("{error}") };
+    let ComposeError::Fixed { word, unit, reason: _ } = &error else { panic!("{error}") };
     assert_eq!((word.as_str(), *unit), ("newreno", Unit::Recovery));
     assert!(
         Composer::default()
@@ -385,10 +393,10 @@ fn by_name() {
 fn a_controller_that_needs_pacing_is_paced() {
     let mut peer = Setup::default().active();
     peer.connection
-        .exchange(peer.now, Choice::Congestion(compose("bbr").unwrap().congestion))
+        .exchange(peer.now, UnitChoice::Congestion(compose("bbr").unwrap().congestion))
         .unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::Rate);
-    let refused = peer.connection.exchange(peer.now, Choice::Pacing(PacingChoice::None));
+    let refused = peer.connection.exchange(peer.now, UnitChoice::Pacing(PacingChoice::None));
     assert_eq!(refused, Err(ProfileError::NeedsPacing("bbr")));
     Composer::default().exchange(&mut peer.connection, peer.now, "reno + no-pacing").unwrap();
     assert_eq!(peer.connection.profile().pacing, PacingChoice::None);

@@ -8,10 +8,8 @@ use common::puppet::{Puppet, acting, asking, puppet};
 use common::{Peer, Setup, ms, secs, seg};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transom_tcp::extension::variable::{CWND, RETRANSMITS, RTO, SND_UNA};
 use transom_tcp::extension::{
-    AttachError, DepartureReason, Extension, Fault, LEAST_WAIT, Limits, MAX_LATE_WAKES, Occasion,
-    View, Wake,
+    AttachError, DepartureReason, Extension, Fault, Limits, Occasion, Value, View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{ConnectionError, State};
@@ -41,7 +39,7 @@ fn a_wake_up_in_the_past_is_postponed() {
     }));
     peer.connection.on_timeout(peer.now);
     assert_eq!(seen.lock().unwrap().len(), 1);
-    assert_eq!(peer.connection.next_timeout(), Some(peer.now + LEAST_WAIT));
+    assert_eq!(peer.connection.next_timeout(), Some(peer.now + Duration::from_micros(100)));
 }
 
 /// A layer that always asks for the present, or for the past, is detached.
@@ -58,7 +56,7 @@ fn a_layer_that_never_catches_up_is_at_fault() {
         }));
         let end = peer.now + secs(1);
         run(&mut peer, end);
-        assert_eq!(seen.lock().unwrap().len(), MAX_LATE_WAKES as usize + 2);
+        assert_eq!(seen.lock().unwrap().len(), 102);
         let departure = peer.connection.poll_departure().unwrap();
         assert_eq!(departure.reason, Fault::Restless.into());
     }
@@ -123,7 +121,7 @@ impl Extension for PanicsWhenAsked {
 #[test]
 fn a_panic_in_wake_on_leaves_the_other_layers_where_they_are() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 2000)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(2000))));
     let (connection, now) = (&mut peer.connection, peer.now);
     let attach = AssertUnwindSafe(|| connection.attach(now, Box::new(PanicsWhenAsked)));
     assert!(catch_unwind(attach).is_err());
@@ -135,15 +133,15 @@ type Holds = (&'static str, fn(&View<'_>, &mut Limits));
 
 /// Each of these keeps a connection from doing anything any more.
 const HOLDS: [Holds; 4] = [
-    ("cwnd = 0", |_, limits| limits.at_most(CWND, 0)),
-    ("rto = max", |_, limits| limits.exactly(RTO, Duration::MAX)),
+    ("cwnd = 0", |_, limits| limits.at_most(Value::Cwnd(0))),
+    ("rto = max", |_, limits| limits.exactly(Value::Rto(Duration::MAX))),
     ("retransmits = 0", |_, limits| {
-        limits.exactly(RTO, Duration::MAX);
-        limits.at_most(RETRANSMITS, 0);
+        limits.exactly(Value::Rto(Duration::MAX));
+        limits.at_most(Value::Retransmits(0));
     }),
     ("snd_una = snd_nxt", |view, limits| {
-        limits.at_least(SND_UNA, view.snd_nxt());
-        limits.exactly(RTO, Duration::MAX);
+        limits.at_least(Value::SndUna(view.snd_nxt()));
+        limits.exactly(Value::Rto(Duration::MAX));
     }),
 ];
 
@@ -171,7 +169,7 @@ fn a_connection_that_is_closed_ends_whatever_an_extension_asks_for() {
 #[test]
 fn data_that_an_extension_held_back_arrives_after_close() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 0)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(0))));
     peer.write(5_000).close().silent();
     let closed = peer.now;
     run(&mut peer, closed + secs(120));
@@ -200,7 +198,7 @@ fn the_user_timeout_ends_a_connection_whatever_an_extension_asks_for() {
 fn a_closed_connection_takes_extensions_for_two_minutes() {
     let mut peer = Setup::newreno().active();
     peer.write(1000).close();
-    let hold = || asking(|_, limits| limits.exactly(RTO, Duration::MAX));
+    let hold = || asking(|_, limits| limits.exactly(Value::Rto(Duration::MAX)));
     peer.attach(hold());
     let closed = peer.now;
     run(&mut peer, closed + secs(100));

@@ -7,13 +7,9 @@ use crate::common;
 use common::puppet::{Puppet, acting, asking, puppet};
 use common::{Setup, ms, seg};
 use std::sync::{Arc, Mutex};
-use transom_tcp::extension::variable::{
-    CWND, CWND_CNT, DUPTHRESH, PACING_RATE, RCV_NXT, RCV_WND, RETRANSMITS, RTO, SND_NXT, SND_UNA,
-    SSTHRESH,
-};
 use transom_tcp::extension::{
     AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault, Interval,
-    Limits, MAX_LAYERS, Variable, Wake,
+    Limits, MAX_LAYERS, Value, Variable, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{ConnectionError, LimitedBy, Pos};
@@ -26,7 +22,7 @@ fn pos(n: u64) -> Pos {
 #[test]
 fn cwnd_counts_in_whole_segments() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 4500)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(4500))));
     peer.write(30_000).expect_ranges(&[(1, 1001), (1001, 2001), (2001, 3001), (3001, 4001)]);
     assert_eq!(peer.info().cwnd, 10_000);
     assert_eq!(peer.info().limited_by, LimitedBy::VirtualWindow);
@@ -40,7 +36,7 @@ fn cwnd_counts_in_whole_segments() {
 #[test]
 fn cwnd_is_never_more_than_tcps_own() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.exactly(CWND, 40_000)));
+    peer.attach(asking(|_, limits| limits.exactly(Value::Cwnd(40_000))));
     assert_eq!(peer.write(30_000).ranges().len(), 10);
     assert_eq!(peer.connection.ruling(Variable::Cwnd).decided_by, Decider::SafeRange);
 }
@@ -51,12 +47,12 @@ fn a_window_below_one_waits_for_the_clock() {
     let mut peer = Setup::newreno().active();
     peer.attach(Box::new(Puppet {
         first: Some(Box::new(|view, limits| {
-            limits.at_most(CWND, 0);
+            limits.at_most(Value::Cwnd(0));
             limits.wake_at(view.now() + ms(50));
         })),
         then: Box::new(|event, view, limits| {
             assert!(event.what.contains(Wake::TIMER));
-            limits.at_most(CWND, view.mss());
+            limits.at_most(Value::Cwnd(view.mss()));
         }),
         ..puppet()
     }));
@@ -70,7 +66,7 @@ fn a_window_below_one_waits_for_the_clock() {
 fn a_closed_virtual_window_does_not_stop_repairs() {
     let mut peer = Setup::newreno().active();
     peer.write(2000).drain();
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 0)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(0))));
     peer.run_to(400).expect(&["A 1:1001 ack 1"]);
 }
 
@@ -80,10 +76,10 @@ fn a_closed_virtual_window_does_not_stop_repairs() {
 fn cwnd_cnt_holds_growth_back() {
     for held in [false, true] {
         let mut peer = Setup::newreno().active();
-        peer.attach(asking(|view, limits| limits.at_most(SSTHRESH, view.cwnd())));
+        peer.attach(asking(|view, limits| limits.at_most(Value::Ssthresh(view.cwnd()))));
         let hold = asking(move |_, limits| {
             if held {
-                limits.at_most(CWND_CNT, 1000);
+                limits.at_most(Value::CwndCnt(1000));
             }
         });
         let id = peer.connection.attach(peer.now, hold).unwrap();
@@ -104,7 +100,7 @@ fn cwnd_cnt_holds_growth_back() {
 #[test]
 fn ssthresh_ends_slow_start() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(SSTHRESH, 12_000)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Ssthresh(12_000))));
     peer.write(60_000).drain();
     for n in 1..=5 {
         peer.recv(seg().ack(1 + 1000 * n)).drain();
@@ -118,7 +114,7 @@ fn ssthresh_ends_slow_start() {
 #[test]
 fn rcv_wnd_limits_the_peer_without_taking_back() {
     let mut peer = Setup::newreno().receive_buffer(10_000).active();
-    peer.attach(asking(|_, limits| limits.at_most(RCV_WND, 2000)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::RcvWnd(2000))));
     assert_eq!(peer.info().rcv_wnd, 10_000);
     for n in 0..9 {
         peer.recv(seg().seq(1 + n * 1000).data(1000)).read(1000);
@@ -160,7 +156,10 @@ fn rcv_nxt_rejects_segments() {
     let mut peer = Setup::newreno().active();
     let id = peer
         .connection
-        .attach(peer.now, asking(|view, limits| limits.at_least(RCV_NXT, view.rcv_nxt() + 2000)))
+        .attach(
+            peer.now,
+            asking(|view, limits| limits.at_least(Value::RcvNxt(view.rcv_nxt() + 2000))),
+        )
         .unwrap();
     peer.drain();
     peer.recv(seg().seq(1).data(1000)).expect(&["A 1:1 ack 1"]);
@@ -176,7 +175,7 @@ fn rcv_nxt_rejects_segments() {
 fn snd_una_rejects_old_acknowledgements() {
     let mut peer = Setup::newreno().active();
     peer.write(5000).drain();
-    peer.attach(asking(|_, limits| limits.at_least(SND_UNA, pos(3001))));
+    peer.attach(asking(|_, limits| limits.at_least(Value::SndUna(pos(3001)))));
     peer.wait(100).recv(seg().ack(2001));
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
@@ -189,13 +188,13 @@ fn snd_una_rejects_old_acknowledgements() {
 fn snd_nxt_rejects_new_acknowledgements() {
     let mut peer = Setup::newreno().active();
     peer.write(5000).drain();
-    peer.attach(asking(|_, limits| limits.at_most(SND_NXT, pos(3001))));
+    peer.attach(asking(|_, limits| limits.at_most(Value::SndNxt(pos(3001)))));
     peer.wait(100).recv(seg().ack(4001));
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
     assert_eq!(peer.info().snd_una, pos(3001));
     assert_eq!(peer.connection.ruling(Variable::SndNxt).effective, pos(3001).get());
-    peer.attach(asking(|_, limits| limits.at_least(SND_UNA, pos(4001))));
+    peer.attach(asking(|_, limits| limits.at_least(Value::SndUna(pos(4001)))));
     assert_eq!(peer.connection.ruling(Variable::SndNxt).effective, pos(4001).get());
 }
 
@@ -204,7 +203,7 @@ fn snd_nxt_rejects_new_acknowledgements() {
 fn dupthresh_moves_fast_retransmit() {
     for (asked, used, needed) in [(1, 1, 1), (6, 6, 6), (100, 10, 10)] {
         let mut peer = Setup::newreno().active();
-        peer.attach(asking(move |_, limits| limits.exactly(DUPTHRESH, asked)));
+        peer.attach(asking(move |_, limits| limits.exactly(Value::Dupthresh(asked))));
         assert_eq!(peer.connection.ruling(Variable::Dupthresh).effective, used);
         peer.write(30_000).drain();
         peer.wait(100);
@@ -221,7 +220,7 @@ fn dupthresh_moves_fast_retransmit() {
 fn rto_has_a_floor() {
     for asked in [10, 150, 299] {
         let mut peer = Setup::newreno().active();
-        peer.attach(asking(move |_, limits| limits.exactly(RTO, ms(asked))));
+        peer.attach(asking(move |_, limits| limits.exactly(Value::Rto(ms(asked)))));
         peer.write(500);
         peer.run_to(1000);
         peer.expect_timed(&["100 PA 1:501 ack 1", "400 PA 1:501 ack 1", "1000 PA 1:501 ack 1"]);
@@ -236,7 +235,7 @@ fn a_smaller_estimate_does_not_shorten_a_timer_that_runs() {
     let mut peer = Setup::default().active();
     peer.attach(Box::new(Puppet {
         wakes: Wake::ACK | Wake::DUPLICATE_ACK,
-        then: Box::new(|_, view, limits| limits.exactly(RTO, view.rto() + ms(1))),
+        then: Box::new(|_, view, limits| limits.exactly(Value::Rto(view.rto() + ms(1)))),
         ..puppet()
     }));
     peer.write(2000).drain();
@@ -253,7 +252,7 @@ fn a_longer_rto_holds_for_what_is_out_already() {
     peer.attach(asking(|_, _| {}));
     peer.write(500).drain();
     peer.wait(50);
-    peer.attach(asking(|_, limits| limits.at_least(RTO, ms(700))));
+    peer.attach(asking(|_, limits| limits.at_least(Value::Rto(ms(700)))));
     peer.run_to(799).silent();
     peer.run_to(800).expect(&["PA 1:501 ack 1"]);
 }
@@ -264,7 +263,7 @@ fn a_longer_rto_holds_for_what_is_out_already() {
 fn an_rto_that_never_comes_goes_with_its_layer() {
     for (until, due) in [(350, 400), (10_000, 10_000)] {
         let mut peer = Setup::newreno().active();
-        let forever = asking(|_, limits| limits.at_least(RTO, Duration::MAX));
+        let forever = asking(|_, limits| limits.at_least(Value::Rto(Duration::MAX)));
         let layer = peer.connection.attach(peer.now, forever).unwrap();
         peer.write(500).drain();
         peer.run_to(until).silent();
@@ -277,11 +276,11 @@ fn an_rto_that_never_comes_goes_with_its_layer() {
         peer.run_to(due).expect(&["PA 1:501 ack 1"]);
     }
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_least(RTO, Duration::MAX)));
+    peer.attach(asking(|_, limits| limits.at_least(Value::Rto(Duration::MAX))));
     let layer = peer.connection.layers().next().unwrap().id;
     peer.write(500).drain();
     peer.wait(100);
-    peer.attach(asking(|_, limits| limits.at_least(RTO, ms(700))));
+    peer.attach(asking(|_, limits| limits.at_least(Value::Rto(ms(700)))));
     let now = peer.now;
     assert!(peer.connection.detach(now, layer).is_some());
     peer.run_to(799).drain();
@@ -296,7 +295,7 @@ fn retransmits_postpone_giving_up() {
     for held in [false, true] {
         let mut peer = Setup::newreno().profile(|profile| profile.r2 = Some(2)).active();
         if held {
-            peer.attach(asking(|_, limits| limits.exactly(RETRANSMITS, 0)));
+            peer.attach(asking(|_, limits| limits.exactly(Value::Retransmits(0))));
         }
         peer.write(500);
         peer.run_to(20_000);
@@ -309,7 +308,7 @@ fn retransmits_postpone_giving_up() {
 #[test]
 fn pacing_keeps_a_rate() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(PACING_RATE, 100_000)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::PacingRate(100_000))));
     peer.write(10_000);
     peer.run_to(300);
     peer.expect_timed(&[
@@ -415,7 +414,7 @@ fn all_layers_see_the_same() {
         let into = Arc::clone(&seen);
         peer.attach(acting(Wake::ACK, move |_, view, limits| {
             into.lock().unwrap().push(view.ruling(Variable::Cwnd).effective);
-            limits.at_most(CWND, most);
+            limits.at_most(Value::Cwnd(most));
         }));
     }
     peer.write(3000).drain();
@@ -429,10 +428,10 @@ fn all_layers_see_the_same() {
 fn a_layer_that_fails_is_detached() {
     let mut peer = Setup::newreno().active();
     peer.attach(acting(Wake::ACK, |_, _, limits| {
-        limits.at_most(CWND, 1000);
-        limits.between(DUPTHRESH, 5, 2);
+        limits.at_most(Value::Cwnd(1000));
+        limits.between(Variable::Dupthresh, 5, 2);
     }));
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 5000)));
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(5000))));
     peer.write(30_000).drain();
     peer.wait(100).recv(seg().ack(1001)).expect_ranges(&[(5001, 6001)]);
     let departure = peer.connection.poll_departure().unwrap();
@@ -465,7 +464,7 @@ fn extensions_that_cannot_be_attached_are_refused() {
 /// A profile's extensions are there as soon as the handshake is complete, at either end. Those that cannot be attached are reported.
 #[test]
 fn a_profile_brings_its_extensions() {
-    let narrow = || asking(|view, limits| limits.at_most(CWND, 2 * view.mss()));
+    let narrow = || asking(|view, limits| limits.at_most(Value::Cwnd(2 * view.mss())));
     let wants = || -> Box<dyn Extension> {
         Box::new(Puppet { requires: Capabilities::TIMESTAMPS, ..puppet() })
     };
@@ -505,9 +504,11 @@ fn a_closed_connection_wakes_nobody() {
 #[test]
 fn a_conflict_is_recorded() {
     let mut peer = Setup::newreno().active();
-    peer.attach(asking(|_, limits| limits.at_most(CWND, 2000)));
-    let id =
-        peer.connection.attach(peer.now, asking(|_, limits| limits.at_least(CWND, 3000))).unwrap();
+    peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(2000))));
+    let id = peer
+        .connection
+        .attach(peer.now, asking(|_, limits| limits.at_least(Value::Cwnd(3000))))
+        .unwrap();
     assert_eq!(peer.write(30_000).ranges().len(), 10);
     let ruling = peer.connection.ruling(Variable::Cwnd);
     assert!(ruling.conflict && ruling.effective == 10_000);
@@ -524,7 +525,7 @@ fn limits_may_be_replaced_as_a_whole() {
     let mut saved: Option<Limits> = None;
     let layer = Puppet {
         wakes: Wake::ACK,
-        first: Some(Box::new(|_, limits| limits.at_most(CWND, 3000))),
+        first: Some(Box::new(|_, limits| limits.at_most(Value::Cwnd(3000)))),
         then: Box::new(move |_, _, limits| match saved.take() {
             None => saved = Some(std::mem::take(limits)),
             Some(before) => *limits = before,
@@ -549,7 +550,7 @@ fn the_timeout_in_use_is_seen_from_within() {
     let notes = seen.clone();
     let layer = Puppet {
         wakes: Wake::ACK,
-        first: Some(Box::new(|_, limits| limits.exactly(RTO, ms(5000)))),
+        first: Some(Box::new(|_, limits| limits.exactly(Value::Rto(ms(5000))))),
         then: Box::new(move |_, view, _| notes.lock().unwrap().push(view.info().effective_rto)),
         ..puppet()
     };

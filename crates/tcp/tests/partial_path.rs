@@ -5,7 +5,7 @@ use crate::common;
 use common::world::{Path, lossy, transfer};
 use common::{Setup, ms, secs};
 use std::ops::Range;
-use transom_tcp::{HoleChoice, Patience, Persistence, Profile, RecoveryChoice};
+use transom_tcp::{HoleChoice, Persistence, Profile, RecoveryChoice};
 
 fn setup(recovery: RecoveryChoice, persistence: Option<Persistence>, holes: HoleChoice) -> Setup {
     let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };
@@ -61,7 +61,7 @@ fn run(setup: &Setup, loss: u64, seed: u64) -> (u64, u64) {
 #[test]
 fn without_loss_there_is_no_hole() {
     for recovery in ALL {
-        for holes in [HoleChoice::Accept, HoleChoice::Skip(Patience { after: ms(1) })] {
+        for holes in [HoleChoice::Accept, HoleChoice::Skip(ms(1))] {
             let setup = setup(recovery, Some(Persistence::NONE), holes);
             for seed in 0..20 {
                 assert_eq!(run(&setup, 0, seed), (0, 0), "{recovery:?} seed {seed}");
@@ -117,7 +117,7 @@ fn a_plain_peer_gets_everything_and_gives_everything() {
 fn an_impatient_receiver_skips_what_a_plain_sender_takes_too_long_to_repair() {
     let plain = setup(RecoveryChoice::Sack, None, HoleChoice::Wait);
     let skipped = |after| {
-        let hasty = setup(RecoveryChoice::Sack, None, HoleChoice::Skip(Patience { after }));
+        let hasty = setup(RecoveryChoice::Sack, None, HoleChoice::Skip(after));
         let (mut lost, mut holes) = (0, 0);
         for seed in 0..60 {
             let mut world = lossy([&plain, &hasty], path(50), seed);

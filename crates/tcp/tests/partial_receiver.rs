@@ -3,15 +3,14 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::{HoleChoice, Patience, ReadError, Signal, State};
+use transom_tcp::{HoleChoice, ReadError, Signal, State};
 
 fn accepts() -> Setup {
     Setup::default().partial(|profile| profile.holes = HoleChoice::Accept)
 }
 
 fn skips(after: u64) -> Setup {
-    let patience = Patience { after: ms(after) };
-    Setup::default().profile(|profile| profile.holes = HoleChoice::Skip(patience))
+    Setup::default().profile(|profile| profile.holes = HoleChoice::Skip(ms(after)))
 }
 
 /// Bytes 1 to 1000 are there, 1001 to 2000 missing, 2001 to 3000 there.

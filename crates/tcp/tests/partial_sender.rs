@@ -36,7 +36,7 @@ fn a_loss_is_announced_and_not_repaired() {
     let info = peer.info();
     // Congestion control has seen it: half of the nine segments in flight.
     assert_eq!(
-        (info.phase, info.ssthresh, info.recovery.as_str()),
+        (info.phase, info.ssthresh, &*info.recovery),
         (Phase::Recovery, 4500, "no-retransmission")
     );
     assert_eq!((info.lost, info.in_flight, given_up(&peer)), (1000, 5000, 1000));

@@ -97,8 +97,9 @@ fn a_path_that_loses_everything_is_no_black_hole() {
 /// A probe that is lost among others is a loss like others: the window comes down for them.
 #[test]
 fn losses_beside_a_probe_count() {
-    let mut peer = probing().active();
-    peer.connection.set_path_mtu(peer.now, 1200);
+    let mut setup = probing();
+    setup.path.mtu = 1200;
+    let mut peer = setup.active();
     // The size has to be known to pass, and there is something to search for.
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(1200), Seq::new(common::ISS + 1));
     transfer(&mut peer, 100_000, 1500);

@@ -6,8 +6,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::rto::Rfc6298Config;
-use transom_tcp::{ConnectionError, Phase, Report, Signal, State, TimerChoice};
+use transom_tcp::{ConnectionError, Phase, Report, Rfc6298Config, Signal, State, TimerChoice};
 
 /// A NewReno sender with ten segments out and twenty more queued.
 fn ten_out() -> Peer {

@@ -3,9 +3,8 @@
 use crate::common;
 
 use common::{Setup, ms, seg};
-use transom_tcp::TimerChoice;
 use transom_tcp::compose::compose_classic as compose;
-use transom_tcp::rto::{EifelConfig, FixedConfig, Rfc6298Config};
+use transom_tcp::{EifelConfig, FixedConfig, Rfc6298Config, TimerChoice};
 
 fn with(timer: TimerChoice) -> Setup {
     Setup::newreno().profile(|profile| profile.timer = timer)

@@ -142,7 +142,7 @@
 //!
 //! ```
 //! use transom::device::memory::{MemoryConfig, pair};
-//! use transom::extension::{Extension, Limits, Occasion, View, Wake, variable};
+//! use transom::extension::{Extension, Limits, Occasion, Value, View, Wake};
 //! use transom::Stack;
 //!
 //! /// Keeps the queue short: a segment less each round trip while the round-trip time is twice the least, and a segment more otherwise.
@@ -167,7 +167,7 @@
 //!         } else {
 //!             self.0 += view.mss();
 //!         }
-//!         limits.at_most(variable::CWND, self.0);
+//!         limits.at_most(Value::Cwnd(self.0));
 //!     }
 //! }
 //!
@@ -216,7 +216,7 @@ pub mod extension {
     pub use transom_tcp::Glance;
     pub use transom_tcp::extension::{
         Ack, AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault,
-        Interval, LayerId, Limits, Message, Occasion, Ruling, Variable, View, Wake, safe, variable,
+        Interval, LayerId, Limits, Message, Occasion, Ruling, Value, Variable, View, Wake, safe,
     };
 }
 

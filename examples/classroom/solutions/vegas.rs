@@ -11,7 +11,7 @@ mod watched_transfer;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, ExtensionChoice, Limits, Occasion, Value, View, Wake};
 use transom_tcp::time::Duration;
 
 /// Keeps between two and four segments in queues (Brakmo and Peterson, 1995).
@@ -52,7 +52,7 @@ impl Extension for Vegas {
         } else if queued > 4 * view.mss() {
             self.window = (self.window - view.mss()).max(2 * view.mss());
         }
-        limits.at_most(variable::CWND, self.window);
+        limits.at_most(Value::Cwnd(self.window));
     }
 }
 

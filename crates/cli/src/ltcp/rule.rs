@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use transom_lab::scenario::Number;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::congestion::ltcp::{BETA, COUNT, Layers, Rule, WT};
+use transom_tcp::congestion::ltcp::{Layers, Rule};
 
 /// How the thresholds follow from each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -24,16 +24,16 @@ pub(super) struct RuleArgs {
     #[arg(long, value_enum, default_value_t)]
     rule: Series,
     /// W_T: the window in packets up to which LTCP is Reno
-    #[arg(long, value_name = "PACKETS", default_value_t = WT)]
+    #[arg(long, value_name = "PACKETS", default_value_t = Layers::default().threshold(2))]
     wt: u64,
     /// How many layers there are
-    #[arg(long, value_name = "K", default_value_t = COUNT)]
+    #[arg(long, value_name = "K", default_value_t = Layers::default().count())]
     layers: u32,
     /// The thresholds themselves, in packets: W_2, W_3 and so on
     #[arg(long, value_name = "W2,W3,…", value_delimiter = ',', conflicts_with_all = ["rule", "wt", "layers"])]
     thresholds: Vec<u64>,
     /// β: the share of the window that a loss takes
-    #[arg(long, value_name = "SHARE", default_value_t = share(BETA))]
+    #[arg(long, value_name = "SHARE", default_value_t = share(Layers::default().beta()))]
     beta: Number,
 }
 

@@ -81,7 +81,7 @@ fn pairs(first: Unit, second: Unit) -> Vec<(String, Option<String>)> {
         // Of one unit, each pair once.
         let least = if first == second { place + 1 } else { 0 };
         for also in other.iter().skip(least) {
-            if first == second && !first.is_additive() {
+            if first == second && first.none().is_none() {
                 continue;
             }
             let text = format!("{also} + {word}");

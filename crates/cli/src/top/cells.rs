@@ -67,7 +67,7 @@ pub(super) fn details(row: &Row) -> Vec<String> {
     let time = |value: Option<Duration>| value.map_or_else(|| "-".into(), milliseconds);
     let mut lines = vec![
         format!("{}, {}  {} → {}", row.source.name(), row.source.tcp(), row.local, row.remote),
-        [row.state(), phase, tcp.congestion.as_str()]
+        [row.state(), phase, &*tcp.congestion]
             .into_iter()
             .filter(|word| !word.is_empty())
             .collect::<Vec<_>>()

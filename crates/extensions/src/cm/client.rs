@@ -2,7 +2,7 @@
 
 use super::{DEFAULT_MACROFLOW, FlowState, Manager, Membership, macroflow_to};
 use crate::vegas::Poll;
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 
 /// The extension. At each wake-up it reports the connection's state to the manager, and limits cwnd to the connection's share.
 ///
@@ -36,7 +36,7 @@ impl Client {
         let Some(membership) = &self.membership else { return };
         let state = FlowState::of(view);
         self.idle = state.is_idle();
-        limits.at_most(variable::CWND, membership.update(&state, view.now()));
+        limits.at_most(Value::Cwnd(membership.update(&state, view.now())));
     }
 }
 

@@ -1,8 +1,8 @@
 //! The state of a TCP connection that its macroflow needs.
 
 use super::macroflow::Report;
+use transom_tcp::Estimate;
 use transom_tcp::extension::View;
-use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of a connection, in bytes, as an extension sees it in its process or from outside.
@@ -40,7 +40,7 @@ impl FlowState {
             rtt: view.estimate(),
             rto: view.rto(),
             delivered: view.delivered(),
-            lost: view.lost(),
+            lost: view.counters().lost_bytes,
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::rates::{loss_rate, rate};
 use std::collections::BTreeMap;
+use transom_tcp::Estimate as RoundTrip;
 use transom_tcp::arguments::Fraction;
-use transom_tcp::rto::Estimate as RoundTrip;
 use transom_tcp::time::{Duration, Instant};
 
 /// The state of a member, as it reports it.

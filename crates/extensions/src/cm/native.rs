@@ -31,9 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_tcp::congestion::{
     Algorithm, CongestionControl, CongestionEvent, Controller, Takeover, Window, half,
 };
-use transom_tcp::rto::Estimate;
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{AckContext, Pos};
+use transom_tcp::{AckContext, Estimate, Pos};
 
 /// A member without events for this many smoothed round-trip times, and at least this long, has no share.
 const SILENT_ROUNDS: u64 = 4;

@@ -10,8 +10,8 @@ use super::{Manager, Membership};
 use std::collections::VecDeque;
 use transom_tcp::arguments::Fraction;
 use transom_tcp::congestion::Window;
-use transom_tcp::rto::{RetransmissionTimer, Rfc6298, Rfc6298Config};
 use transom_tcp::time::{Duration, Instant};
+use transom_tcp::{RetransmissionTimer, Rfc6298, Rfc6298Config};
 
 /// A grant holds for a round-trip time, and this long at least (RFC 3124 section 3.3).
 const LEAST_VALIDITY: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! Shy: keeps a connection's queue short by the crudest of means.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, View, Wake};
 
 /// Halves its window for a queue.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Extension for Shy {
         } else {
             self.window += view.mss();
         }
-        limits.at_most(variable::CWND, self.window);
+        limits.at_most(Value::Cwnd(self.window));
     }
 }
 

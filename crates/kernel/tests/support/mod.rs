@@ -14,7 +14,7 @@ use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_kernel::{Cgroup, Controlled, Host, Options};
 use transom_tcp::extension::{
-    Extension, ExtensionChoice, Limits, Occasion, Variable, View, Wake, variable,
+    Extension, ExtensionChoice, Limits, Occasion, Value, Variable, View, Wake,
 };
 
 /// What is waited for comes within this time, or the test fails.
@@ -52,11 +52,11 @@ impl Extension for Segments {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::CWND, self.0 * view.mss());
+        limits.at_most(Value::Cwnd(self.0 * view.mss()));
     }
 
     fn on_wake(&mut self, _occasion: &Occasion, view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::CWND, self.0 * view.mss());
+        limits.at_most(Value::Cwnd(self.0 * view.mss()));
     }
 }
 

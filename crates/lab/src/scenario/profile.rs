@@ -9,9 +9,10 @@ use super::old_systems::MishandlesShrinking;
 use super::quantity::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use transom_extensions::cm::Manager;
 use transom_tcp::compose::ComposeError;
-use transom_tcp::{AckRuleChoice, KeepAlive, Profile, ReceiveWindowConfig};
+use transom_tcp::{KeepAlive, Profile, ReceiveWindowConfig};
 
 /// The settings of TCP: a missing key keeps its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +127,7 @@ impl ProfileOptions {
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);
         if *mishandles_shrinking == Some(true) {
-            profile.ack_rule = Some(AckRuleChoice::new(MishandlesShrinking));
+            profile.ack_rule = Some(Arc::new(MishandlesShrinking));
         }
         if *keepalive == Some(true) {
             profile.keep_alive = Some(KeepAlive::default());

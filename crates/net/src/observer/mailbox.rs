@@ -171,10 +171,7 @@ impl Mailbox {
         }
         // Also, the time may have come meanwhile, and the layer has forgotten it then. It must not come twice.
         if limits.next_wake() == before.next_wake() {
-            match state.limits.next_wake() {
-                Some(at) => limits.wake_at(at),
-                None => limits.sleep(),
-            }
+            limits.wake_at(state.limits.next_wake());
         }
         state.limits = limits;
         Ok(())
@@ -261,7 +258,7 @@ impl Extension for Layer {
         // The clock also stands for the handle, which had the layer called.
         let by_clock = state.limits.next_wake().is_some_and(|at| at <= occasion.now);
         if by_clock {
-            state.limits.sleep();
+            state.limits.wake_at(None);
         }
         let mut what = occasion.what & self.options.wake & !Wake::TIMER;
         what.set(Wake::TIMER, by_clock);
@@ -274,7 +271,7 @@ impl Extension for Layer {
             let occasion = Occasion { what, ..occasion.clone() };
             state.latest = Some((occasion, Snapshot::of(view, self.options.requires)));
         }
-        limits.assign(&state.limits);
+        limits.clone_from(&state.limits);
         let rings = state.awaited.intersects(what);
         drop(state);
         if rings {

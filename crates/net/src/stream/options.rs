@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_stack::SocketOption;
 use transom_tcp::compose::Composer;
-use transom_tcp::exchange::Choice;
-use transom_tcp::{Setting, Settings};
+use transom_tcp::{Setting, Settings, UnitChoice};
 
 impl TcpStream {
     /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
@@ -107,7 +106,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn exchange(&self, choice: Choice) -> io::Result<()> {
+    pub fn exchange(&self, choice: UnitChoice) -> io::Result<()> {
         self.change(|connection, now| connection.exchange(now, choice))?.map_err(invalid)
     }
 

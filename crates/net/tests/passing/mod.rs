@@ -9,9 +9,8 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Device, TxPacket};
 use transom_net::{Profile, Stack, TcpStream};
-use transom_tcp::TimerChoice;
-use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::Duration as Span;
+use transom_tcp::{Rfc6298Config, TimerChoice};
 use transom_wire::offload::TxOffload;
 use transom_wire::{IcmpMessage, IpPacket, UnreachableCode};
 

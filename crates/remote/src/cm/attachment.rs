@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Instant as Clock;
 use transom_extensions::cm::{FlowState, Manager, Membership, macroflow_to};
-use transom_tcp::rto::Estimate;
+use transom_tcp::Estimate;
 use transom_tcp::time::{Duration, Instant};
 
 /// The longest line or frame of Transom's: its first line names all connections.

@@ -243,10 +243,8 @@ impl Listener<'_> {
             for (variable, interval) in asked {
                 limits.set(variable, interval);
             }
-            match wake_at {
-                None => {}
-                Some(None) => limits.sleep(),
-                Some(Some(at)) => limits.wake_at(at),
+            if let Some(at) = wake_at {
+                limits.wake_at(at);
             }
         };
         self.observer.limits(change).ok()

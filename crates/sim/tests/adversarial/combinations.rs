@@ -43,7 +43,7 @@ fn every_pair_of_units_moves_its_bytes_or_is_refused() {
     let mut texts = Vec::new();
     for (index, (unit, first)) in words.iter().enumerate() {
         for (other, second) in &words[index + 1..] {
-            if other != unit || unit.is_additive() {
+            if other != unit || unit.none().is_some() {
                 texts.push(format!("{first} + {second}"));
             }
         }

@@ -3,10 +3,11 @@
 //! A unit says in its first bytes which part of the direction's stream the rest of it is, so that units can be checked in any order.
 
 use super::exchange::{End, byte};
+use std::collections::BTreeMap;
 use transom_sim::Rng;
 use transom_stack::{ConnectionId, Stack};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{Adu, Delivery, Piece, Pos, RangeSet, ReadError, WriteError};
+use transom_tcp::{Adu, Delivery, Hole, Piece, ReadError, WriteError};
 
 /// What a unit says about itself.
 const HEADER: u64 = 8;
@@ -16,7 +17,8 @@ const MOST: u64 = 16 * 1024 - HEADER;
 /// The bytes of a stream that a reader has had, wherever they stood.
 #[derive(Default)]
 pub(super) struct Had {
-    ranges: RangeSet,
+    /// From where to where.
+    ranges: BTreeMap<u64, u64>,
     bytes: u64,
     /// Bytes of the stream on the wire that the reader was told will never come.
     pub(super) skipped: u64,
@@ -29,18 +31,24 @@ impl Had {
         for (at, &got) in (offset..).zip(bytes) {
             assert_eq!(got, byte(direction, at), "a wrong byte at {at}");
         }
-        let range = Pos::FIRST_DATA + offset..Pos::FIRST_DATA + offset + bytes.len() as u64;
-        assert_eq!(self.ranges.overlapping(&range), None, "bytes at {offset} came twice");
+        assert!(self.is_new(offset, bytes.len() as u64), "bytes at {offset} came twice");
         self.bytes += bytes.len() as u64;
-        self.ranges.insert(range);
     }
 
     /// So many bytes at `offset` will never come, nor have they.
     fn skip(&mut self, offset: u64, len: u64) {
-        let range = Pos::FIRST_DATA + offset..Pos::FIRST_DATA + offset + len;
-        assert_eq!(self.ranges.overlapping(&range), None, "the hole at {offset} was filled");
-        self.ranges.insert(range);
+        assert!(self.is_new(offset, len), "the hole at {offset} was filled");
         self.skipped += len;
+    }
+
+    /// Whether nothing was known of these bytes; now it is.
+    fn is_new(&mut self, offset: u64, len: u64) -> bool {
+        let before = self.ranges.range(..offset + len).next_back();
+        let new = before.is_none_or(|(_, &end)| end <= offset);
+        if len > 0 {
+            self.ranges.insert(offset, offset + len);
+        }
+        new
     }
 }
 
@@ -110,7 +118,7 @@ impl End {
                     self.had.last = Some(offset);
                     None
                 }
-                Adu::Hole { len, .. } => {
+                Adu::Hole(Hole { len, .. }) => {
                     assert!(self.may_skip, "nothing is given up");
                     self.had.skipped += len;
                     None
@@ -123,7 +131,7 @@ impl End {
                     self.had.take(offset, &buffer[..len], direction);
                     None
                 }
-                Piece::Hole { offset, len } => {
+                Piece::Hole(Hole { offset, len }) => {
                     assert!(self.may_skip, "nothing is given up");
                     self.had.skip(offset, len);
                     None

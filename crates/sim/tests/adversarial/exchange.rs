@@ -10,7 +10,8 @@ use transom_sim::{Pair, Rng, Side, Streams};
 use transom_stack::{ConnectionId, ListenConfig, SocketError, Stack, StackConfig};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
-    Connection, Delivery, HoleChoice, Profile, ReadError, Received, State, WriteError,
+    Connection, Delivery, HoleChoice, OrderingChoice, Profile, ReadError, Received, State,
+    WriteError,
 };
 use transom_wire::IpPacket;
 
@@ -122,7 +123,7 @@ impl End {
         let connection = host.connection(id).unwrap();
         let delivery = connection.delivery();
         let profile = connection.profile();
-        self.in_order = profile.ordering.units().is_some_and(|units| units.ordered);
+        self.in_order = matches!(profile.ordering, OrderingChoice::Units(units) if units.ordered);
         let agreed = connection.info(now).partial.is_some_and(|partial| partial.agreed);
         self.may_skip = agreed || matches!(profile.holes, HoleChoice::Skip(_));
         while self.written < self.to_write {

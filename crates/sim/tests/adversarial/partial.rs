@@ -6,7 +6,7 @@ use super::exchange::{End, run};
 use super::seeds::profile;
 use transom_sim::{Pair, Rng};
 use transom_tcp::time::Duration;
-use transom_tcp::{HoleChoice, PartialInfo, Patience, Persistence, Profile};
+use transom_tcp::{HoleChoice, PartialInfo, Persistence, Profile};
 
 /// What a run came to, of both ends together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ fn partial(seed: u64, rng: &mut Rng) -> Profile {
     };
     let after = Duration::from_millis(rng.between(1, 1_000));
     let holes = match rng.below(4) {
-        0 => HoleChoice::Skip(Patience { after }),
+        0 => HoleChoice::Skip(after),
         1 => HoleChoice::Accept,
         _ => HoleChoice::Wait,
     };

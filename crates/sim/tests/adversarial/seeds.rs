@@ -6,16 +6,16 @@
 use super::exchange::run;
 use super::number;
 use transom_sim::Rng;
-use transom_tcp::accurate_ecn::AccurateConfig;
+use transom_tcp::arguments::Fraction;
 use transom_tcp::time::Duration;
 use transom_tcp::{
     AduConfig, EcnChoice, EcnConfig, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice,
-    PathMtuChoice, Profile, ReceiveWindowConfig, RecoveryChoice, ReductionChoice, Robustness,
-    UndoConfig, ValidationChoice,
+    PathMtuChoice, Profile, ReceiveWindowConfig, RecoveryChoice, ReductionChoice, UndoConfig,
+    ValidationChoice,
 };
 
 pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
-    let options = OfferedOptions::ALL
+    let options = OfferedOptions::default()
         .with_window_scale(rng.below(4) > 0)
         .with_timestamps(rng.below(3) > 0)
         .with_sack(rng.below(4) > 0);
@@ -61,9 +61,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         .with_undo(undo)
         .with_ecn(match rng.below(3) {
             // Of the seed, so that the others keep what they draw.
-            _ if seed % 4 == 3 => EcnChoice::Accurate(
-                AccurateConfig::default().with_ecn(config).with_options(seed % 8 == 3),
-            ),
+            _ if seed % 4 == 3 => EcnChoice::Accurate { ecn: config, options: seed % 8 == 3 },
             0 => EcnChoice::Off,
             1 => EcnChoice::Classic(config),
             _ => EcnChoice::PerPacket(config),
@@ -83,7 +81,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
             0 => PathMtuChoice::Probing,
             _ => PathMtuChoice::Icmp,
         })
-        .with_reordering(Some(Robustness::default()).filter(|_| {
+        .with_reordering(Some(Fraction::from_millionths(900_000)).filter(|_| {
             // Of the seed, so that those there are keep what they draw.
             options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2
         }))

@@ -11,7 +11,9 @@ use transom_sim::Rng;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{Extension, Limits, Occasion, View, Wake};
 use transom_tcp::time::{Duration, Instant};
-use transom_tcp::{PathMtuChoice, Phase, Profile, RecoveryChoice, ReductionChoice, UndoConfig};
+use transom_tcp::{
+    Estimate, PathMtuChoice, Phase, Profile, RecoveryChoice, ReductionChoice, UndoConfig,
+};
 
 /// RFC 5681 and RFC 6298, as far as they bound what may be sent.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl Shadow {
     /// with the variation's minimum of Linux 2.4, which the paper changed, and a minute at most.
     fn watch_timer(&mut self, occasion: &Occasion, view: &View<'_>) {
         let least = |backoffs| {
-            let (srtt, rttvar) = view.srtt().zip(view.rttvar())?;
+            let Estimate { srtt, rttvar } = view.estimate()?;
             let variation = rttvar.times(4).max(Duration::from_millis(200));
             Some((srtt + variation).doubled(backoffs).min(Duration::from_secs(60)))
         };
@@ -120,7 +122,7 @@ impl Extension for Shadow {
 
     fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
         self.window = view.cwnd();
-        self.ssthresh = view.ssthresh();
+        self.ssthresh = view.window().ssthresh;
         self.highest = view.snd_nxt().get();
     }
 

@@ -29,8 +29,7 @@ struct Imp {
 impl Imp {
     fn mischief(&mut self, view: &View<'_>, limits: &mut Limits) {
         if self.left == 0 {
-            limits.clear_all();
-            limits.sleep();
+            *limits = Limits::default();
             return;
         }
         self.left -= 1;

@@ -27,7 +27,7 @@ fn choices() -> Vec<(Unit, Vec<&'static str>)> {
 fn draw(choices: &[(Unit, Vec<&'static str>)], rng: &mut Rng) -> String {
     let mut text: Vec<&str> = Vec::new();
     for (unit, all) in choices {
-        if unit.is_additive() {
+        if unit.none().is_some() {
             // The word for none of them goes with no other.
             let none = unit.none();
             let some: Vec<&str> = all

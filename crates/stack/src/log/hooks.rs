@@ -58,7 +58,7 @@ impl Log {
     ) {
         if self.is_on() {
             let what = What::Opened { local, remote };
-            self.recorder(subject).write(Glance::at(connection), what);
+            self.recorder(subject).write(Glance::from(connection), what);
         }
     }
 
@@ -82,7 +82,7 @@ impl Publisher for Recorder<'_> {
     // Inlined, so that what is known of the event where it happens decides there.
     #[inline(always)]
     fn publish(&mut self, connection: &Connection, event: Event<'_>) {
-        let state = Glance::at(connection);
+        let state = Glance::from(connection);
         match event {
             Event::Sent(sent) => self.sent(state, &sent),
             Event::Acknowledged { bytes } => {

@@ -37,13 +37,13 @@ impl Publisher for Comments<'_> {
 }
 
 fn describe(out: &mut String, connection: &Connection, sent: &Sent) -> core::fmt::Result {
-    let state = Glance::at(connection);
+    let state = Glance::from(connection);
     let (phase, limit) = (state.phase().name(), state.limited_by().name());
     if sent.again {
         out.push_str("retransmission ");
     }
     write!(out, "cwnd={} ssthresh=", state.cwnd())?;
-    match state.ssthresh() {
+    match state.window().ssthresh {
         u64::MAX => out.push_str("none"),
         ssthresh => write!(out, "{ssthresh}")?,
     }

@@ -21,7 +21,6 @@ impl Stack {
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
-                entry.half.on_repeated_syn(segment.header, segment.ecn);
                 if over(entry.last_syn_ack) {
                     entry.last_syn_ack = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
@@ -93,8 +92,9 @@ impl Stack {
             entry.cookies_until = now + Duration::from_secs(128);
             self.counters.cookies_sent += 1;
             let iss = cookie::make(&self.secrets, &key, syn, now);
-            let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
-                .with_syn_codepoint(segment.ecn);
+            let mut half =
+                HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+            half.syn_codepoint = segment.ecn;
             let mut header = half.syn_ack_header(&profile, now);
             // A cookie does not remember that partial reliability was agreed.
             header.options.partial = None;
@@ -120,8 +120,8 @@ impl Stack {
             // [MAY-2] beyond everything the old incarnation used
             iss = beyond + (iss.get() & 0x000f_ffff) + 1;
         }
-        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
-            .with_syn_codepoint(segment.ecn);
+        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+        half.syn_codepoint = segment.ecn;
         if let FastSyn::Open(cookie) = fast {
             self.open_fast(now, key, listener, &half, segment, cookie);
             return;

@@ -58,7 +58,7 @@ impl Stack {
             return;
         };
         // [MUST-23] as for an active open's SYN; a host under attack gives up sooner, by its queue's bound.
-        if entry.half.gives_up(listener.profile.syn_r2) {
+        if entry.half.transmissions > listener.profile.syn_r2 {
             self.lose_half_open(index);
             return;
         }

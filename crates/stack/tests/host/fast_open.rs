@@ -3,9 +3,8 @@
 use crate::harness::*;
 use std::net::SocketAddr;
 use transom_stack::{ConnectionId, ListenConfig, ListenerId};
-use transom_tcp::accurate_ecn::AccurateConfig;
 use transom_tcp::time::Duration;
-use transom_tcp::{EcnChoice, FastOpenFailure, Profile, Signal, State};
+use transom_tcp::{EcnChoice, EcnConfig, FastOpenFailure, Profile, Signal, State};
 use transom_wire::offload::RxOffload;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
 
@@ -323,7 +322,7 @@ fn beside_a_flood_of_syns() {
 #[test]
 fn a_cookie_goes_before_the_option_of_accurate_ecn() {
     let mut host = Host::with(|_, profile| {
-        profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+        profile.ecn = EcnChoice::Accurate { ecn: EcnConfig::default(), options: true };
     });
     let listener = listening(&mut host, 10);
     let offers = Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE;

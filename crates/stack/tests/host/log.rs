@@ -3,7 +3,7 @@
 use crate::harness::*;
 use transom_stack::ConnectionId;
 use transom_stack::log::{EndedBy, FlowEvent, LayerFate, Record, What};
-use transom_tcp::extension::{Extension, Limits, Occasion, Variable, View, Wake, variable};
+use transom_tcp::extension::{Extension, Limits, Occasion, Value, Variable, View, Wake};
 use transom_tcp::time::Duration;
 use transom_tcp::{Connection, LimitReason, Phase, Pos, Publisher, State};
 use transom_wire::Flags;
@@ -160,14 +160,14 @@ impl Extension for Fickle {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        limits.at_most(variable::CWND, view.mss());
+        limits.at_most(Value::Cwnd(view.mss()));
     }
 
     fn on_wake(&mut self, _: &Occasion, view: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
         match self.0 {
-            1 => limits.at_most(variable::CWND, 2 * view.mss()),
-            _ => limits.between(variable::RTO, Duration::from_secs(2), Duration::from_secs(1)),
+            1 => limits.at_most(Value::Cwnd(2 * view.mss())),
+            _ => limits.between(Variable::Rto, 2, 1),
         }
     }
 }
@@ -228,7 +228,7 @@ impl Extension for Restless {
 
     fn on_wake(&mut self, _: &Occasion, _: &View<'_>, limits: &mut Limits) {
         self.0 += 1;
-        limits.at_most(variable::CWND, 20_000 + self.0);
+        limits.at_most(Value::Cwnd(20_000 + self.0));
     }
 }
 

@@ -3,13 +3,19 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::{ListenConfig, ListenerId};
-use transom_tcp::accurate_ecn::{self, AccurateConfig};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::Duration;
 use transom_tcp::{EcnChoice, EcnConfig};
 use transom_wire::{Ecn, Flags, Options, PartialReliability, Seq, TcpHeader};
 
 const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
+/// The three flags that are the field ACE.
+const FIELD: Flags = Flags::ECE.union(Flags::CWR).union(Flags::AE);
+
+/// The field with these three bits.
+fn field(bits: u16) -> Flags {
+    Flags::from_bits_truncate(bits << 6)
+}
 
 /// A host whose queue of half-open connections is full.
 fn crowded() -> (Host, ListenerId) {
@@ -240,7 +246,7 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
                     // No cookie's SYN-ACK is ECN-capable, and none is taken for changed.
                     let ecn =
                         EcnConfig::default().with_offer(true).with_control_packets(timestamps);
-                    profile.ecn = EcnChoice::Accurate(AccurateConfig::default().with_ecn(ecn));
+                    profile.ecn = EcnChoice::Accurate { ecn, options: true };
                 });
                 let config = ListenConfig::default().with_syn_backlog(1);
                 let listener = host.listen_with(service(), config);
@@ -248,15 +254,15 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
                 let stamps = usual_options().timestamps.filter(|_| timestamps);
                 let options = Options { timestamps: stamps, ..usual_options() };
                 let mut peer = Peer::new(at(PEER, 4000), service());
-                let header = peer.header(Flags::SYN | accurate_ecn::FIELD);
+                let header = peer.header(Flags::SYN | FIELD);
                 let syn = TcpHeader { ack: Seq::new(0), options, ..header };
                 let mut syn = peer.packet(&syn, &[]);
                 transom_wire::ip::set_ecn(&mut syn, arrived).unwrap();
                 let answer = one(host.inject(&syn)).tcp();
-                assert_eq!(answer.flags, SYN_ACK | accurate_ecn::flags(said));
+                assert_eq!(answer.flags, SYN_ACK | field(said));
                 assert!(answer.options.acc_ecn.is_some());
                 peer.answer(&TcpHeader { flags: SYN_ACK, ..answer }, options);
-                host.inject(&peer.segment(Flags::ACK | accurate_ecn::flags(back), &[]));
+                host.inject(&peer.segment(Flags::ACK | field(back), &[]));
                 let id = host.accept(listener);
                 assert_eq!(host.counters().cookies_accepted, 1);
                 let now = host.now;
@@ -275,7 +281,7 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
 #[test]
 fn syns_that_contradict_each_other_are_refused() {
     let mut host = Host::with(|_, profile| {
-        profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+        profile.ecn = EcnChoice::Accurate { ecn: EcnConfig::default(), options: true };
     });
     let _listener = host.listen_with(service(), ListenConfig::default());
     let peer = Peer::new(at(PEER, 4000), service());
@@ -283,7 +289,7 @@ fn syns_that_contradict_each_other_are_refused() {
         let header = peer.header(Flags::SYN | flags);
         peer.packet(&TcpHeader { ack: Seq::new(0), options: usual_options(), ..header }, &[])
     };
-    assert!(one(host.inject(&syn(accurate_ecn::FIELD))).flags().contains(SYN_ACK));
+    assert!(one(host.inject(&syn(FIELD))).flags().contains(SYN_ACK));
     assert_eq!(host.stack.half_open_count(), 1);
     let reset = one(host.inject(&syn(Flags::ECE | Flags::CWR)));
     assert_eq!(reset.flags(), Flags::RST | Flags::ACK);

@@ -25,7 +25,7 @@ pub(crate) fn encoded_len(unit: &[u8]) -> usize {
 }
 
 /// Gives the stream's bytes for `unit`, with both delimiters, to `put`, one piece after the other.
-pub fn encode_unit(unit: &[u8], mut put: impl FnMut(&[u8])) {
+pub(crate) fn encode_unit(unit: &[u8], mut put: impl FnMut(&[u8])) {
     put(&[DELIMITER]);
     let mut rest = unit;
     loop {

@@ -1,12 +1,11 @@
 //! The grammar of profiles: all words, and their units.
 
-use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
 use crate::arguments::{ArgumentError, Arguments};
 use crate::congestion::{ALGORITHMS, CongestionChoice, Counting, InitialWindow};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
-use crate::holes::{HoleChoice, Patience};
+use crate::holes::HoleChoice;
 use crate::named::named;
 use crate::path_mtu::PathMtuChoice;
 use crate::persistence::Persistence;
@@ -14,7 +13,7 @@ use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
     ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
 };
-use crate::reordering::Robustness;
+use crate::reordering::CAP;
 use crate::rto::eifel::EifelConfig;
 use crate::rto::fixed::FixedConfig;
 use crate::rto::rfc6298::Rfc6298Config;
@@ -22,7 +21,6 @@ use crate::slow_start::limited::Limited;
 use crate::slow_start::standard::Standard;
 use crate::time::Duration;
 use crate::undo::UndoConfig;
-use core::fmt;
 use core::num::NonZeroU32;
 
 /// The unit that a word chooses. Its name is its key in a table that has one for each unit.
@@ -80,30 +78,30 @@ pub enum Unit {
 
 named! {
     Unit:
-    Congestion = "congestion",
-    InitialWindow = "initial-window",
-    Counting = "counting",
-    SlowStart = "slow-start",
-    Recovery = "recovery",
-    Persistence = "persistence",
-    Holes = "holes",
-    EarlyRetransmit = "early-retransmit",
-    Reordering = "reordering",
-    LimitedTransmit = "limited-transmit",
-    Reduction = "reduction",
-    Validation = "validation",
-    Undo = "undo",
-    Timer = "timer",
-    Ecn = "ecn",
-    Pacing = "pacing",
-    Acknowledgements = "acknowledgements",
-    Ordering = "ordering",
-    FlowControl = "flow-control",
-    SackOption = "sack-option",
-    TimestampsOption = "timestamps",
-    WindowScaleOption = "window-scale",
-    Nagle = "nagle",
-    PathMtu = "path-mtu",
+    Congestion = "congestion", "congestion control";
+    InitialWindow = "initial-window", "the initial window";
+    Counting = "counting", "the counting of acknowledgements";
+    SlowStart = "slow-start", "slow start";
+    Recovery = "recovery", "loss recovery";
+    Persistence = "persistence", "the persistence of retransmission";
+    Holes = "holes", "the handling of missing data";
+    EarlyRetransmit = "early-retransmit", "early retransmit";
+    Reordering = "reordering", "robustness against reordering";
+    LimitedTransmit = "limited-transmit", "limited transmit";
+    Reduction = "reduction", "the reduction of the window";
+    Validation = "validation", "the validation of the window";
+    Undo = "undo", "undo";
+    Timer = "timer", "the retransmission timer";
+    Ecn = "ecn", "ECN";
+    Pacing = "pacing", "pacing";
+    Acknowledgements = "acknowledgements", "the acknowledgement policy";
+    Ordering = "ordering", "the order of delivery";
+    FlowControl = "flow-control", "flow control";
+    SackOption = "sack-option", "the SACK option";
+    TimestampsOption = "timestamps", "the timestamps option";
+    WindowScaleOption = "window-scale", "the window scale option";
+    Nagle = "nagle", "Nagle's algorithm";
+    PathMtu = "path-mtu", "path MTU discovery";
 }
 
 impl Unit {
@@ -118,45 +116,9 @@ impl Unit {
         words.chain(algorithms)
     }
 
-    /// Whether several words for it add up instead of contradicting each other.
-    pub fn is_additive(self) -> bool {
-        self == Unit::Undo
-    }
-
-    /// The word that adds nothing, for a unit whose words add up.
+    /// The word that adds nothing, for a unit of which several words add up instead of contradicting each other.
     pub fn none(self) -> Option<&'static str> {
-        self.is_additive().then_some("no-undo")
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unit::Congestion => "congestion control",
-            Unit::InitialWindow => "the initial window",
-            Unit::Counting => "the counting of acknowledgements",
-            Unit::SlowStart => "slow start",
-            Unit::Recovery => "loss recovery",
-            Unit::Persistence => "the persistence of retransmission",
-            Unit::Holes => "the handling of missing data",
-            Unit::EarlyRetransmit => "early retransmit",
-            Unit::Reordering => "robustness against reordering",
-            Unit::LimitedTransmit => "limited transmit",
-            Unit::Reduction => "the reduction of the window",
-            Unit::Validation => "the validation of the window",
-            Unit::Undo => "undo",
-            Unit::Timer => "the retransmission timer",
-            Unit::Ecn => "ECN",
-            Unit::Pacing => "pacing",
-            Unit::Acknowledgements => "the acknowledgement policy",
-            Unit::Ordering => "the order of delivery",
-            Unit::FlowControl => "flow control",
-            Unit::SackOption => "the SACK option",
-            Unit::TimestampsOption => "the timestamps option",
-            Unit::WindowScaleOption => "the window scale option",
-            Unit::Nagle => "Nagle's algorithm",
-            Unit::PathMtu => "path MTU discovery",
-        })
+        (self == Unit::Undo).then_some("no-undo")
     }
 }
 
@@ -201,7 +163,7 @@ fn accurate(
     ecn: EcnConfig,
 ) -> Result<(), ArgumentError> {
     let options = given.word("options", &[("on", true), ("off", false)])?.unwrap_or(true);
-    profile.ecn = EcnChoice::Accurate(AccurateConfig { ecn, options });
+    profile.ecn = EcnChoice::Accurate { ecn, options };
     Ok(())
 }
 
@@ -379,8 +341,8 @@ pub const WORDS: &[Word] = &[
         Unit::Holes,
         "acknowledges data that is missing for after=500ms; any sender",
         |profile, given| {
-            let after = given.duration("after")?.unwrap_or(Patience::default().after);
-            profile.holes = HoleChoice::Skip(Patience { after });
+            let after = given.duration("after")?.unwrap_or(Duration::from_millis(500));
+            profile.holes = HoleChoice::Skip(after);
             Ok(())
         },
     ),
@@ -402,8 +364,7 @@ pub const WORDS: &[Word] = &[
         Unit::Reordering,
         "Blanton, Allman: CCR 2002; more where DSACKs show reordering, up to cap=0.9 of the window",
         |profile, given| {
-            let cap = given.fraction("cap")?.unwrap_or(Robustness::default().cap);
-            profile.reordering = Some(Robustness { cap });
+            profile.reordering = Some(given.fraction("cap")?.unwrap_or(CAP));
             Ok(())
         },
     ),

@@ -144,7 +144,7 @@ mod tests {
             }
             // RFC 9331 section 4.2: a scalable controller needs accurate feedback.
             if profile.congestion.name() == "prague" {
-                assert!(matches!(profile.ecn, EcnChoice::Accurate(_)), "{}", preset.name);
+                assert!(matches!(profile.ecn, EcnChoice::Accurate { .. }), "{}", preset.name);
             }
             // RFC 8257 section 3: DCTCP's sender needs DCTCP's receiver.
             if profile.congestion.name() == "dctcp" {

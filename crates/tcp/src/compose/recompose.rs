@@ -1,44 +1,17 @@
 //! Texts that change what a live connection is made of.
 
 use super::{ComposeError, Composer, Unit, preset, split};
-use crate::connection::exchange::Choice;
-use crate::connection::{Connection, Setting};
-use crate::profile::{Profile, ProfileError};
+use crate::connection::{Connection, Setting, UnitChoice};
+use crate::profile::Profile;
 use crate::time::Instant;
-use alloc::string::String;
 use alloc::vec::Vec;
-
-/// Why a text cannot change a connection.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecomposeError {
-    /// It does not name a profile.
-    #[error(transparent)]
-    Compose(#[from] ComposeError),
-    /// It would exchange a unit that stays.
-    #[error("`{word}` would exchange {unit} of a live connection: {reason}")]
-    Fixed {
-        /// The word.
-        word: String,
-        /// The unit that it chooses.
-        unit: Unit,
-        /// Why not.
-        reason: &'static str,
-    },
-}
-
-impl From<ProfileError> for RecomposeError {
-    fn from(error: ProfileError) -> Self {
-        RecomposeError::Compose(error.into())
-    }
-}
 
 impl Unit {
     /// Whether the unit can be exchanged on a live connection.
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn exchangeable(self) -> Result<(), &'static str> {
+    fn exchangeable(self) -> Result<(), &'static str> {
         match self {
             Unit::Congestion
             | Unit::Counting
@@ -71,29 +44,28 @@ impl Composer {
     /// Exchanges units of a live connection by name, such as `vegas + pacing`. The other units stay.
     ///
     /// # Errors
-    /// [`RecomposeError`]: a text that cannot be read or units that do not work together, and units that cannot be exchanged on a live
-    /// connection, with the reason. Nothing has been exchanged then.
+    /// [`ComposeError`]; [`ComposeError::Fixed`] for a unit that cannot be exchanged on a live connection. Nothing has been exchanged then.
     pub fn exchange(
         &self,
         connection: &mut Connection,
         now: Instant,
         text: &str,
-    ) -> Result<(), RecomposeError> {
+    ) -> Result<(), ComposeError> {
         let nodelay = connection.settings().nodelay;
         let current = Profile { nodelay, ..connection.profile().clone() };
         let profile = self.recompose(&current, text)?;
         let Profile { early_retransmit, limited_transmit, nodelay, .. } = profile;
         for choice in [
-            Choice::Acknowledgements(profile.ack),
+            UnitChoice::Acknowledgements(profile.ack),
             // Before pacing, which the one that leaves may count on.
-            Choice::Congestion(profile.congestion),
-            Choice::Pacing(profile.pacing),
-            Choice::Counting(profile.counting),
-            Choice::SlowStart(profile.slow_start),
-            Choice::Duplicates { early_retransmit, limited_transmit },
-            Choice::Reordering(profile.reordering),
-            Choice::Reduction(profile.reduction),
-            Choice::Undo(profile.undo),
+            UnitChoice::Congestion(profile.congestion),
+            UnitChoice::Pacing(profile.pacing),
+            UnitChoice::Counting(profile.counting),
+            UnitChoice::SlowStart(profile.slow_start),
+            UnitChoice::Duplicates { early_retransmit, limited_transmit },
+            UnitChoice::Reordering(profile.reordering),
+            UnitChoice::Reduction(profile.reduction),
+            UnitChoice::Undo(profile.undo),
         ] {
             connection.exchange(now, choice)?;
         }
@@ -103,10 +75,7 @@ impl Composer {
 
     /// The profile that `text` makes of `current`, which is in use: only units that can be exchanged may differ. To name what is there
     /// already is no exchange.
-    ///
-    /// # Errors
-    /// [`RecomposeError`].
-    fn recompose(&self, current: &Profile, text: &str) -> Result<Profile, RecomposeError> {
+    fn recompose(&self, current: &Profile, text: &str) -> Result<Profile, ComposeError> {
         let wanted = self.compose(current.clone(), text)?;
         if keeps_what_is_fixed(current, &wanted) {
             return Ok(wanted);
@@ -115,7 +84,7 @@ impl Composer {
     }
 
     /// The first word of a text that exchanges what cannot be exchanged.
-    fn first_offender(&self, current: &Profile, text: &str) -> RecomposeError {
+    fn first_offender(&self, current: &Profile, text: &str) -> ComposeError {
         let words = split(text).into_iter().flat_map(|word| match preset(word) {
             Some(preset) => split(preset.text),
             None => Vec::from([word]),
@@ -124,25 +93,22 @@ impl Composer {
             let mut profile = current.clone();
             let chosen = match self.word(word, 0) {
                 Ok(chosen) => chosen,
-                Err(error) => return error.into(),
+                Err(error) => return error,
             };
             if let Err(error) = self.apply(&mut profile, &chosen) {
-                return error.into();
+                return error;
             }
             if let Err(reason) = chosen.unit.exchangeable()
                 && !keeps_what_is_fixed(current, &profile)
             {
-                return RecomposeError::Fixed {
-                    word: chosen.name.into(),
-                    unit: chosen.unit,
-                    reason,
-                };
+                let (word, unit) = (chosen.name.into(), chosen.unit);
+                return ComposeError::Fixed { word, unit, reason };
             }
         }
         // Without SACK's option only one recovery is left, which no word has named.
         let unit = Unit::Recovery;
         let reason = unit.exchangeable().err().unwrap_or_default();
-        RecomposeError::Fixed { word: text.into(), unit, reason }
+        ComposeError::Fixed { word: text.into(), unit, reason }
     }
 }
 
@@ -171,7 +137,7 @@ mod tests {
     use crate::compose::compose_classic as compose;
     use crate::congestion::CongestionChoice;
     use crate::profile::PacingChoice;
-    use std::string::ToString;
+    use std::string::{String, ToString};
 
     fn recompose(from: &str, text: &str) -> Result<Profile, String> {
         let current = compose(from).unwrap();

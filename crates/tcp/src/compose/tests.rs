@@ -1,5 +1,6 @@
 use super::*;
 use crate::adu::AduConfig;
+use crate::arguments::Fraction;
 use crate::congestion::{CongestionChoice, Counting, InitialWindow};
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::profile::{
@@ -35,8 +36,7 @@ fn words_choose_units() {
         compose("slow-start(limit=2)").unwrap().slow_start
     );
     assert!(compose("early-retransmit").unwrap().early_retransmit);
-    let cap =
-        |text| compose(text).unwrap().reordering.map(|robustness| robustness.cap.millionths());
+    let cap = |text| compose(text).unwrap().reordering.map(Fraction::millionths);
     assert_eq!(
         ["rr", "rr(cap=0.5)", "no-rr", ""].map(cap),
         [Some(900_000), Some(500_000), None, None]

@@ -144,9 +144,8 @@ impl<T: BuiltIn> fmt::Display for Chosen<T> {
     }
 }
 
-impl CongestionChoice {
-    /// A built-in algorithm.
-    pub(super) fn built_in(algorithm: impl BuiltIn) -> Self {
+impl<T: BuiltIn> From<T> for CongestionChoice {
+    fn from(algorithm: T) -> Self {
         CongestionChoice::new(Chosen(algorithm))
     }
 }
@@ -158,7 +157,7 @@ impl Entry {
             name: T::NAME,
             source: T::SOURCE,
             summary: T::SUMMARY,
-            read: |given| Ok(CongestionChoice::built_in(T::read(given)?)),
+            read: |given| Ok(CongestionChoice::from(T::read(given)?)),
         }
     }
 }

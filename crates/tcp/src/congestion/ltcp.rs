@@ -27,7 +27,7 @@ use core::fmt;
 #[cfg(test)]
 mod tests;
 
-pub use layers::{BETA, COUNT, Layers, Rule, RuleError, WT};
+pub use layers::{Layers, Rule, RuleError};
 
 /// LTCP's parameters, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,14 +20,13 @@ use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
 use super::delay::is_alone;
 use super::vegas::{Controller as VegasController, Vegas, Verdict};
-use super::{Algorithm, CongestionControl, CongestionEvent, Window, react, restore};
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::rto::Estimate;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 
 #[cfg(test)]
 mod tests;
@@ -99,19 +98,6 @@ impl BuiltIn for Nice {
             delayed: 0,
             wait: 1,
         }))
-    }
-}
-
-/// For programs that choose it with parameters of their own.
-impl Algorithm for Nice {
-    fn controller(&self) -> super::Controller {
-        super::Controller(self.kind())
-    }
-}
-
-impl fmt::Display for Nice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
     }
 }
 

@@ -18,14 +18,13 @@
 use super::arithmetic::mul_div;
 use super::built_in::{BuiltIn, Value, require};
 use super::controller::Kind;
-use super::{Algorithm, CongestionControl, CongestionEvent, Window, react, restore};
+use super::{CongestionControl, CongestionEvent, Window, react, restore};
 use crate::ack_context::AckContext;
 use crate::arguments::{ArgumentError, Arguments, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt;
 
 #[cfg(test)]
 mod tests;
@@ -85,19 +84,6 @@ impl BuiltIn for Vegas {
 
     fn kind(&self) -> Kind {
         Kind::Vegas(Box::new(Controller::new(*self)))
-    }
-}
-
-/// For programs that choose it with parameters of their own.
-impl Algorithm for Vegas {
-    fn controller(&self) -> super::Controller {
-        super::Controller(self.kind())
-    }
-}
-
-impl fmt::Display for Vegas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
     }
 }
 

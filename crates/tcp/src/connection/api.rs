@@ -442,11 +442,6 @@ impl Connection {
         self.rcv.policy.is_quick()
     }
 
-    /// Marks the device as able to take `max` payload bytes in one transmission.
-    pub(super) fn set_max_super_segment(&mut self, max: Option<u32>) {
-        self.path.max_super_segment = max;
-    }
-
     /// Says that the owner has handled everything: there is nothing left to do for this connection.
     pub fn is_finished(&self) -> bool {
         self.state == State::Closed && self.replies.reset.is_none()

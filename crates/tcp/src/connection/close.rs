@@ -4,7 +4,7 @@ use super::timers::Timer;
 use super::{Connection, ConnectionError, Signal, State};
 use crate::ordering::Ordering as _;
 use crate::time::Instant;
-use crate::time_wait::Summary;
+use crate::time_wait::TimeWait;
 use alloc::boxed::Box;
 use transom_wire::{Flags, TcpHeader};
 
@@ -158,15 +158,20 @@ impl Connection {
     }
 
     /// The state to keep in TIME-WAIT.
-    pub(crate) fn time_wait_summary(&self) -> Summary {
+    pub(crate) fn time_wait(&self, now: Instant) -> TimeWait {
         let next = self.rcv.next();
         let window = self.rcv.edge.since(next);
-        Summary {
+        let lasts = self.profile.time_wait;
+        TimeWait {
+            endpoint: self.endpoint,
             snd_nxt: self.snd.space.to_wire(self.nxt()),
             rcv_nxt: self.rcv.space.to_wire(next),
             window: u16::try_from(window >> self.agreed.receive_scale).unwrap_or(u16::MAX),
-            timestamps: self.agreed.timestamps.then_some(self.rcv.timestamps),
             field: if self.agreed.accurate { self.echo() } else { Flags::empty() },
+            timestamps: self.agreed.timestamps.then_some(self.rcv.timestamps),
+            lasts,
+            expires: now + lasts,
+            last_reply: Instant::ZERO,
         }
     }
 }

@@ -26,12 +26,7 @@ pub enum Piece {
         total: Option<u64>,
     },
     /// Bytes that will never come.
-    Hole {
-        /// The offset of the first missing byte.
-        offset: u64,
-        /// How many there are.
-        len: u64,
-    },
+    Hole(Hole),
     /// Everything has been delivered.
     End {
         /// How long the stream was.
@@ -48,12 +43,7 @@ pub enum Adu {
         offset: u64,
     },
     /// Bytes of the stream that will never come, and with them whatever units they were part of.
-    Hole {
-        /// The offset of the first missing byte.
-        offset: u64,
-        /// How many there are.
-        len: u64,
-    },
+    Hole(Hole),
     /// There will be no more.
     End {
         /// How long the stream was.
@@ -90,8 +80,8 @@ impl Connection {
         if self.delivery() == Delivery::Units {
             return Err(ReadError::Delivery(Delivery::Units));
         }
-        if let Some(Hole { offset, len }) = self.take_hole() {
-            return Ok(Piece::Hole { offset, len });
+        if let Some(hole) = self.take_hole() {
+            return Ok(Piece::Hole(hole));
         }
         let offset = self.rcv.ordering.front_pos().stream_offset();
         let len = self.rcv.ordering.read(out);
@@ -109,8 +99,8 @@ impl Connection {
     /// [`ReadError::WouldBlock`] if none is complete, [`ReadError::Delivery`] where there are no units, and what ended the connection.
     pub fn recv_adu(&mut self, now: Instant, unit: &mut Vec<u8>) -> Result<Adu, ReadError> {
         self.delivers(Delivery::Units)?;
-        if let Some(Hole { offset, len }) = self.take_hole() {
-            return Ok(Adu::Hole { offset, len });
+        if let Some(hole) = self.take_hole() {
+            return Ok(Adu::Hole(hole));
         }
         if let Some(range) = self.rcv.ordering.take_unit(unit) {
             let taken = range.end.since(range.start);

@@ -138,7 +138,7 @@ impl Connection {
     pub(super) fn ecn_state(&self) -> Option<Box<EcnState>> {
         let accurate = self.profile.ecn.accurate().filter(|_| self.agreed.accurate);
         let feedback = match accurate {
-            Some(config) => Feedback::Accurate(Box::new(Accurate::new(config.options))),
+            Some(options) => Feedback::Accurate(Box::new(Accurate::new(options))),
             None => {
                 Feedback::Echo(FeedbackUnit::new(self.profile.ecn).filter(|_| self.agreed.ecn)?)
             }

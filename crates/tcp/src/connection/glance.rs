@@ -2,11 +2,12 @@
 
 use super::extensions::Observed;
 use super::{Connection, State};
+use crate::congestion::Window;
 use crate::extension::Variable;
 use crate::pos::Pos;
 use crate::recovery::Phase;
-use crate::rto::RetransmissionTimer as _;
-use crate::state::LimitedBy;
+use crate::rto::{Estimate, RetransmissionTimer as _};
+use crate::state::{ConnectionState, LimitedBy};
 use crate::time::{Duration, Instant};
 use core::net::IpAddr;
 
@@ -35,13 +36,14 @@ macro_rules! look {
     };
 }
 
-impl<'a> Glance<'a> {
-    /// Looks at a connection.
+impl<'a> From<&'a Connection> for Glance<'a> {
     #[inline]
-    pub fn at(connection: &'a Connection) -> Self {
+    fn from(connection: &'a Connection) -> Self {
         Glance(Source::Connection(connection))
     }
+}
 
+impl Glance<'_> {
     /// The state of RFC 9293, section 3.3.2.
     #[inline]
     pub fn state(&self) -> State {
@@ -66,25 +68,22 @@ impl<'a> Glance<'a> {
         look!(self.cwnd, tcp => tcp.control.window().cwnd)
     }
 
-    /// Bytes acknowledged towards the next increase of cwnd.
+    /// The variables of congestion control: TCP's own.
     #[inline]
-    pub fn cwnd_cnt(&self) -> u64 {
-        look!(self.cwnd_cnt, tcp => tcp.control.window().cwnd_cnt)
-    }
-
-    /// The slow-start threshold, in bytes; `u64::MAX` before the first reduction.
-    #[inline]
-    pub fn ssthresh(&self) -> u64 {
-        look!(self.ssthresh, tcp => tcp.control.window().ssthresh)
+    pub fn window(&self) -> Window {
+        match self.0 {
+            Source::Connection(tcp) => tcp.control.window(),
+            Source::Observed(Observed { state, .. }) => {
+                let ConnectionState { cwnd, cwnd_cnt, ssthresh, mss, .. } = *state;
+                Window { cwnd, cwnd_cnt, ssthresh, mss }
+            }
+        }
     }
 
     /// Payload of a full segment, in bytes, at least one.
     #[inline]
     pub fn mss(&self) -> u64 {
-        match self.0 {
-            Source::Connection(tcp) => tcp.control.window().segment(),
-            Source::Observed(from) => u64::from(from.state.mss).max(1),
-        }
+        self.window().segment()
     }
 
     /// Believed to be in the network, in bytes (the pipe of RFC 6675).
@@ -141,10 +140,15 @@ impl<'a> Glance<'a> {
         look!(self.srtt, tcp => tcp.control.timer().srtt())
     }
 
-    /// The round-trip time variation, once there is a sample.
+    /// srtt and rttvar, once there is a sample.
     #[inline]
-    pub fn rttvar(&self) -> Option<Duration> {
-        look!(self.rttvar, tcp => tcp.control.timer().rttvar())
+    pub fn estimate(&self) -> Option<Estimate> {
+        match self.0 {
+            Source::Connection(tcp) => tcp.control.timer().estimate(),
+            Source::Observed(Observed { state, .. }) => {
+                Some(Estimate { srtt: state.srtt?, rttvar: state.rttvar? })
+            }
+        }
     }
 
     /// The least round-trip time seen.
@@ -234,18 +238,6 @@ impl<'a> Glance<'a> {
         look!(self.limited_transmit, tcp => tcp.profile.limited_transmit)
     }
 
-    /// Whether timestamps are agreed.
-    #[inline]
-    pub fn has_timestamps(&self) -> bool {
-        look!(self.timestamps, tcp => tcp.agreed.timestamps)
-    }
-
-    /// Whether SACK is agreed.
-    #[inline]
-    pub fn has_sack(&self) -> bool {
-        look!(self.sack, tcp => tcp.agreed.sack)
-    }
-
     /// The window that TCP by itself would advertise, in bytes.
     #[inline]
     pub(super) fn own_rcv_wnd(&self) -> u64 {
@@ -269,8 +261,8 @@ impl<'a> Glance<'a> {
     pub(super) fn own(&self, variable: Variable) -> u64 {
         match variable {
             Variable::Cwnd => self.cwnd(),
-            Variable::CwndCnt => self.cwnd_cnt(),
-            Variable::Ssthresh => self.ssthresh(),
+            Variable::CwndCnt => self.window().cwnd_cnt,
+            Variable::Ssthresh => self.window().ssthresh,
             Variable::RcvWnd => self.own_rcv_wnd(),
             Variable::RcvNxt => self.rcv_nxt().get(),
             Variable::SndUna => self.snd_una().get(),

@@ -118,12 +118,6 @@ impl Connection {
         core::mem::take(&mut soft.untold).then_some(soft.error)
     }
 
-    /// Whether calls report a soft error, once: reading and writing fail with it, and the connection continues (`IP_RECVERR` of Linux). Off by
-    /// default [SHLD-20].
-    pub(super) fn set_report_soft_errors(&mut self, report: bool) {
-        self.notices.reports.set(Reports::BY_CALLS, report);
-    }
-
     /// Whether calls report soft errors.
     pub(super) fn reports_soft_errors(&self) -> bool {
         self.notices.reports.has(Reports::BY_CALLS)

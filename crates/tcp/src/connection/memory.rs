@@ -1,7 +1,7 @@
 //! The behaviour of a connection when its host is short of memory.
 //!
 //! The owner of many connections adds up their memory ([`Connection::held`]) and sets the state before each call
-//! ([`Connection::set_memory_state`]). The owner decides the thresholds.
+//! ([`Connection::swap_memory`]). The owner decides the thresholds.
 
 use super::Connection;
 use crate::ordering::Ordering as _;
@@ -30,16 +30,12 @@ impl Connection {
         self.snd.buffer.memory() + self.rcv.ordering.charge()
     }
 
-    /// Exchanges the free blocks of the send buffer for others: a host lends its own to the connection that it calls, and takes them back.
+    /// Takes the state of the host's memory, and exchanges the free blocks of the send buffer for others: a host lends its own to the connection that it
+    /// calls, and takes them back by the same call.
     #[inline]
-    pub fn swap_spare_blocks(&mut self, spare: &mut SpareBlocks) {
-        self.snd.buffer.swap_spare(spare);
-    }
-
-    /// Sets the state of the host's memory.
-    #[inline]
-    pub fn set_memory_state(&mut self, state: MemoryState) {
+    pub fn swap_memory(&mut self, state: MemoryState, spare: &mut SpareBlocks) {
         self.memory = state;
+        self.snd.buffer.swap_spare(spare);
     }
 
     /// Drops what has arrived beyond a gap (RFC 2018 section 8): the peer sends it again. Returns how many bytes those were.

@@ -19,9 +19,9 @@ impl Connection {
     /// The one function that fills a state. While layers are woken, the connection by itself knows nothing of them.
     #[inline(always)]
     pub(super) fn fill(&self, now: Instant, layers: Option<&Shared>) -> ConnectionState {
-        let (seen, snd, rcv, control) = (Glance::at(self), &self.snd, &self.rcv, &self.control);
+        let (seen, snd, rcv, control) = (Glance::from(self), &self.snd, &self.rcv, &self.control);
         let (board, timer) = (control.board(), control.timer());
-        let rate = seen.delivery_rate();
+        let (window, rate) = (seen.window(), seen.delivery_rate());
         let (congestion, recovery) = control.names();
         let (reordered_over, reordering_seen) = control.reordering();
         ConnectionState {
@@ -37,9 +37,9 @@ impl Connection {
             path_mtu: self.path.mtu,
             path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
             black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
-            cwnd: seen.cwnd(),
-            cwnd_cnt: seen.cwnd_cnt(),
-            ssthresh: seen.ssthresh(),
+            cwnd: window.cwnd,
+            cwnd_cnt: window.cwnd_cnt,
+            ssthresh: window.ssthresh,
             in_flight: seen.in_flight(),
             sacked: board.sacked_bytes(),
             lost: board.lost_bytes(),
@@ -60,8 +60,8 @@ impl Connection {
             snd_buffer: snd.buffer.limit(),
             unacknowledged: snd.buffer.len(),
             readable: rcv.ordering.readable(),
-            srtt: seen.srtt(),
-            rttvar: seen.rttvar(),
+            srtt: timer.srtt(),
+            rttvar: timer.rttvar(),
             last_rtt: seen.last_rtt(),
             min_rtt: seen.min_rtt(),
             rto: seen.rto(),
@@ -77,8 +77,8 @@ impl Connection {
             pacing_rate: seen.pacing_rate(),
             reordering: reordered_over.max(self.profile.dup_thresh),
             reordering_seen,
-            timestamps: seen.has_timestamps(),
-            sack: seen.has_sack(),
+            timestamps: self.agreed.timestamps,
+            sack: self.agreed.sack,
             fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
             delivered: seen.delivered(),

@@ -198,24 +198,14 @@ impl Connection {
     pub fn path_state(&self) -> PathState {
         PathState {
             mtu: self.path.mtu,
-            proven: self.proven_path_mtu(),
-            is_narrow: self.has_narrow_path(),
+            proven: self.present_size_passes().then_some(self.path.mtu),
+            is_narrow: self.path.mtu < self.path.interface_mtu || self.path_fragments(),
             fragments: self.path_fragments(),
             heard: self.rcv.heard.last,
         }
     }
 
-    /// The path MTU in use, if data of that size was acknowledged.
-    pub(super) fn proven_path_mtu(&self) -> Option<u32> {
-        self.present_size_passes().then_some(self.path.mtu)
-    }
-
-    /// Whether the path carries less than the interface takes, as far as is known.
-    pub(super) fn has_narrow_path(&self) -> bool {
-        self.path.mtu < self.path.interface_mtu || self.path_fragments()
-    }
-
-    /// Whether packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
+    /// See [`PathState::fragments`].
     pub(super) fn path_fragments(&self) -> bool {
         self.path_mtu.as_ref().is_some_and(|path| path.fragments)
     }
@@ -235,7 +225,7 @@ impl Connection {
 
     /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
     /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
-    pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
+    pub(super) fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
         let before = self.path.mtu;
         if mtu > before
             && let Some(path) = &mut self.path_mtu

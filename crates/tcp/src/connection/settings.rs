@@ -1,6 +1,7 @@
 //! The settings of a live connection: one call to change any of them, and one to see them.
 
 use super::Connection;
+use super::reports::Reports;
 use crate::path_mtu::PathMtuDiscovery;
 use crate::profile::KeepAlive;
 use crate::time::Duration;
@@ -82,12 +83,12 @@ impl Connection {
             Setting::ReceiveBuffer(value) => self.set_receive_buffer(value),
             Setting::SendBuffer(value) => self.set_send_buffer(value),
             Setting::QuickAck(value) => self.set_quick_ack(value),
-            Setting::MaxSuperSegment(value) => self.set_max_super_segment(value),
+            Setting::MaxSuperSegment(value) => self.path.max_super_segment = value,
             Setting::FinWait2(value) => self.change_profile(|profile| profile.fin_wait_2 = value),
             Setting::PathMtuDiscovery(value) => {
                 self.change_profile(|profile| profile.path_mtu_discovery = value);
             }
-            Setting::SoftErrors(value) => self.set_report_soft_errors(value),
+            Setting::SoftErrors(value) => self.notices.reports.set(Reports::BY_CALLS, value),
             Setting::UserTimeout(value) => self.set_user_timeout(value),
             Setting::Remote(value) => self.set_remote(value),
         }

@@ -1,4 +1,4 @@
-//! Units of the send engine exchanged while it runs. [`connection::exchange`](crate::connection::exchange) says what stays.
+//! Units of the send engine exchanged while it runs. [`UnitChoice`](crate::UnitChoice) says what stays.
 
 use super::Control;
 use crate::congestion::{CongestionControl, CongestionEvent, Takeover};

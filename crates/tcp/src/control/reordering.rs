@@ -10,6 +10,7 @@
 use super::Control;
 use crate::pos::Pos;
 use crate::recovery::Phase;
+use crate::reordering::capped;
 
 /// Over how many segments the path was seen to reorder, at most, and how often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,9 +47,9 @@ impl Control {
     /// Duplicates that mean a loss by what was learnt of reordering, if anything was.
     fn learnt_dupthresh(&self, usual: u32) -> Option<u32> {
         let learnt = self.reordering.as_ref()?.threshold()?;
-        let robustness = self.profile.reordering?;
+        let cap = self.profile.reordering?;
         let Self { window, .. } = self;
-        Some(robustness.capped(learnt, window.cwnd, u64::from(window.mss), usual))
+        Some(capped(cap, learnt, window.cwnd, u64::from(window.mss), usual))
     }
 
     /// The number of outstanding segments, at most `most`. A FIN together with data does not count.

@@ -25,7 +25,7 @@ impl FeedbackUnit {
     pub(crate) fn new(choice: EcnChoice) -> Option<Self> {
         match choice {
             EcnChoice::Off => None,
-            EcnChoice::Classic(_) | EcnChoice::Accurate(_) => {
+            EcnChoice::Classic(_) | EcnChoice::Accurate { .. } => {
                 Some(FeedbackUnit::Classic(Classic::default()))
             }
             EcnChoice::PerPacket(_) => Some(FeedbackUnit::PerPacket(PerPacket::default())),

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The values from the least to the most, both included; never empty. Ordered by inclusion, with [`Interval::intersect`] as the meet,
+/// The values from the least to the most, both included; never empty. Ordered by inclusion, with the values in both as the meet,
 /// intervals and "nothing" form a lattice: meeting is commutative, associative and idempotent, and that is all that the safety of stacks
 /// needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,11 +48,6 @@ impl Interval {
     /// Whether `value` is in it.
     pub const fn contains(self, value: u64) -> bool {
         self.low <= value && value <= self.high
-    }
-
-    /// The values in both; nothing if there are none.
-    pub fn intersect(self, other: Interval) -> Option<Interval> {
-        Interval::new(self.low.max(other.low), self.high.min(other.high))
     }
 
     /// The value in it that is nearest to `value`.

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::interval::Interval;
-use super::variable::{Key, Value, Variable, Variables};
+use super::variable::{Value, Variable, Variables};
 use crate::time::Instant;
 
 /// A layer's limited virtual variables: an interval for each, and the time of its next wake-up. A request stays until it is changed or
@@ -38,26 +38,32 @@ impl Limits {
     pub(crate) const UPTO_CWND: usize =
         core::mem::offset_of!(Limits, asked) + size_of::<Interval>();
 
-    /// `most` at most.
-    pub fn at_most<T: Value>(&mut self, key: Key<T>, most: T) {
-        self.set(key.variable(), Interval::at_most(most.number()));
+    /// This value at most.
+    #[inline]
+    pub fn at_most(&mut self, most: Value) {
+        let (variable, most) = most.parts();
+        self.set(variable, Interval::at_most(most));
     }
 
-    /// `least` at least.
-    pub fn at_least<T: Value>(&mut self, key: Key<T>, least: T) {
-        self.set(key.variable(), Interval::at_least(least.number()));
+    /// This value at least.
+    #[inline]
+    pub fn at_least(&mut self, least: Value) {
+        let (variable, least) = least.parts();
+        self.set(variable, Interval::at_least(least));
     }
 
     /// This value and no other.
-    pub fn exactly<T: Value>(&mut self, key: Key<T>, value: T) {
-        self.set(key.variable(), Interval::exactly(value.number()));
+    #[inline]
+    pub fn exactly(&mut self, value: Value) {
+        let (variable, value) = value.parts();
+        self.set(variable, Interval::exactly(value));
     }
 
-    /// From `least` to `most`. With nothing between them the layer is [at fault](super::Fault::Nonsense).
-    pub fn between<T: Value>(&mut self, key: Key<T>, least: T, most: T) {
-        match Interval::new(least.number(), most.number()) {
-            Some(interval) => self.set(key.variable(), interval),
-            None => self.fail(Fault::Nonsense(key.variable())),
+    /// From `least` to `most`, in the variable's [unit](Variable::unit). With nothing between them the layer is [at fault](super::Fault::Nonsense).
+    pub fn between(&mut self, variable: Variable, least: u64, most: u64) {
+        match Interval::new(least, most) {
+            Some(interval) => self.set(variable, interval),
+            None => self.fail(Fault::Nonsense(variable)),
         }
     }
 
@@ -71,21 +77,9 @@ impl Limits {
         }
     }
 
-    /// Any value again.
+    /// Any value again. The default limits ask for nothing, of no variable and of the clock.
     pub fn clear(&mut self, variable: Variable) {
         self.set(variable, Interval::ANY);
-    }
-
-    /// Any value of every variable again. The clock is left alone.
-    pub fn clear_all(&mut self) {
-        (self.asked, self.some) = ([Interval::ANY; Variable::ALL.len()], Variables::empty());
-    }
-
-    /// Takes over the requests, the time and the failure of `other`: for layers that forward requests.
-    pub fn assign(&mut self, other: &Limits) {
-        (self.asked, self.some) = (other.asked, other.some);
-        self.wake_at = other.wake_at;
-        self.fault = self.fault.or(other.fault);
     }
 
     /// The request for `variable`.
@@ -94,17 +88,12 @@ impl Limits {
     }
 
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
-    /// wish.
+    /// wish. With nothing, the clock does not wake it, after all.
     ///
-    /// The clock wakes a layer at most once in [`LEAST_WAIT`](super::LEAST_WAIT); an earlier wake-up is postponed. A layer that repeatedly requests
-    /// times in the past is [at fault](super::Fault::Restless), unless each of them is less late than the one before.
-    pub fn wake_at(&mut self, at: Instant) {
-        self.wake_at = at;
-    }
-
-    /// Not by the clock, after all.
-    pub fn sleep(&mut self) {
-        self.wake_at = Instant::FAR_FUTURE;
+    /// The clock wakes a layer at most once in 100 µs; an earlier wake-up is postponed. A layer that requests times in the past more than 100 times in
+    /// a row is [at fault](super::Fault::Restless), unless each of them is less late than the one before.
+    pub fn wake_at(&mut self, at: impl Into<Option<Instant>>) {
+        self.wake_at = at.into().unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// The next time at which the layer wants to be woken.

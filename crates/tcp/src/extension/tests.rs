@@ -2,12 +2,16 @@
 
 use super::safe;
 use super::stack::{Combined, Decider};
-use super::variable;
-use super::{Fault, Interval, LayerId, Limits, Variable};
+use super::{Fault, Interval, LayerId, Limits, Value, Variable};
 use crate::pos::Pos;
 use crate::time::Duration;
 use proptest::prelude::*;
 use std::vec::Vec;
+
+/// The values in both.
+fn meet(a: Interval, b: Interval) -> Option<Interval> {
+    Interval::new(a.low().max(b.low()), a.high().min(b.high()))
+}
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -53,8 +57,8 @@ fn combine(layers: &[(LayerId, Limits)]) -> Combined {
 #[test]
 fn layers_narrow_each_other() {
     let both = combine(&[
-        layer(0, |limits| limits.at_most(variable::CWND, 9000)),
-        layer(1, |limits| limits.at_most(variable::CWND, 5000)),
+        layer(0, |limits| limits.at_most(Value::Cwnd(9000))),
+        layer(1, |limits| limits.at_most(Value::Cwnd(5000))),
     ]);
     let ruling = both.rule(Variable::Cwnd, 10_000, safe::cwnd(10_000));
     assert_eq!((ruling.effective, ruling.decided_by), (5000, Decider::Layer(LayerId(1))));
@@ -67,7 +71,7 @@ fn layers_narrow_each_other() {
 /// More than is safe is asked for: the nearest that is safe is used.
 #[test]
 fn unsafe_values_are_coerced() {
-    let greedy = combine(&[layer(7, |limits| limits.exactly(variable::CWND, 50_000))]);
+    let greedy = combine(&[layer(7, |limits| limits.exactly(Value::Cwnd(50_000)))]);
     let ruling = greedy.rule(Variable::Cwnd, 10_000, safe::cwnd(10_000));
     assert_eq!((ruling.effective, ruling.decided_by), (10_000, Decider::SafeRange));
 }
@@ -76,8 +80,8 @@ fn unsafe_values_are_coerced() {
 #[test]
 fn a_conflict_leaves_tcps_own() {
     let conflict = combine(&[
-        layer(0, |limits| limits.at_least(variable::DUPTHRESH, 8)),
-        layer(1, |limits| limits.at_most(variable::DUPTHRESH, 5)),
+        layer(0, |limits| limits.at_least(Value::Dupthresh(8))),
+        layer(1, |limits| limits.at_most(Value::Dupthresh(5))),
     ]);
     let ruling = conflict.rule(Variable::Dupthresh, 3, safe::dupthresh(20));
     assert!(ruling.conflict);
@@ -88,8 +92,8 @@ fn a_conflict_leaves_tcps_own() {
 #[test]
 fn nonsense_is_noticed() {
     let (_, limits) = layer(0, |limits| {
-        limits.at_most(variable::CWND, 4000);
-        limits.between(variable::CWND, 10, 9);
+        limits.at_most(Value::Cwnd(4000));
+        limits.between(Variable::Cwnd, 10, 9);
     });
     assert_eq!(limits.fault(), Some(Fault::Nonsense(Variable::Cwnd)));
     assert_eq!(limits.asked(Variable::Cwnd), Interval::at_most(4000));
@@ -129,13 +133,13 @@ proptest! {
     /// Commutative, associative, idempotent: whatever the order, and however often.
     #[test]
     fn intervals_are_a_lattice(a in interval(), b in interval(), c in interval()) {
-        prop_assert_eq!(a.intersect(b), b.intersect(a));
-        prop_assert_eq!(a.intersect(a), Some(a));
-        prop_assert_eq!(a.intersect(Interval::ANY), Some(a));
-        let left = a.intersect(b).and_then(|ab| ab.intersect(c));
-        let right = b.intersect(c).and_then(|bc| a.intersect(bc));
+        prop_assert_eq!(meet(a, b), meet(b, a));
+        prop_assert_eq!(meet(a, a), Some(a));
+        prop_assert_eq!(meet(a, Interval::ANY), Some(a));
+        let left = meet(a, b).and_then(|ab| meet(ab, c));
+        let right = meet(b, c).and_then(|bc| meet(a, bc));
         prop_assert_eq!(left, right);
-        if let Some(both) = a.intersect(b) {
+        if let Some(both) = meet(a, b) {
             prop_assert!(a.contains(both.low()) && b.contains(both.low()));
             prop_assert!(a.contains(both.high()) && b.contains(both.high()));
         }
@@ -190,7 +194,7 @@ proptest! {
             let before = below.rule(variable, own, Interval::ANY).requested;
             let after = all.rule(variable, own, Interval::ANY).requested;
             if let (Some(before), Some(after)) = (before, after) {
-                prop_assert_eq!(before.intersect(after), Some(after));
+                prop_assert_eq!(meet(before, after), Some(after));
             }
             if below.conflicts(variable) {
                 prop_assert!(all.conflicts(variable));

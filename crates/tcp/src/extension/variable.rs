@@ -7,7 +7,6 @@ use crate::pos::Pos;
 use crate::time::Duration;
 use bitflags::bitflags;
 use core::fmt;
-use core::marker::PhantomData;
 
 /// A variable an extension may limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,81 +105,49 @@ impl fmt::Display for Variable {
     }
 }
 
-/// A variable and the type of its values.
-#[derive(Clone, Copy, Debug)]
-pub struct Key<T> {
-    variable: Variable,
-    values: PhantomData<fn() -> T>,
+/// A value of a variable, of the variable's own kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Bytes.
+    Cwnd(u64),
+    /// Bytes.
+    CwndCnt(u64),
+    /// Bytes.
+    Ssthresh(u64),
+    /// Bytes.
+    RcvWnd(u64),
+    /// A position.
+    RcvNxt(Pos),
+    /// A position.
+    SndNxt(Pos),
+    /// A position.
+    SndUna(Pos),
+    /// Duplicates.
+    Dupthresh(u32),
+    /// A span of time.
+    Rto(Duration),
+    /// Timeouts.
+    Retransmits(u32),
+    /// Bytes per second.
+    PacingRate(u64),
 }
 
-impl<T> Key<T> {
-    const fn new(variable: Variable) -> Self {
-        Key { variable, values: PhantomData }
-    }
-
-    /// Which it is.
-    pub(crate) const fn variable(self) -> Variable {
-        self.variable
-    }
-}
-
-/// [`Variable::Cwnd`], bytes.
-pub const CWND: Key<u64> = Key::new(Variable::Cwnd);
-/// [`Variable::CwndCnt`], bytes.
-pub const CWND_CNT: Key<u64> = Key::new(Variable::CwndCnt);
-/// [`Variable::Ssthresh`], bytes.
-pub const SSTHRESH: Key<u64> = Key::new(Variable::Ssthresh);
-/// [`Variable::RcvWnd`], bytes.
-pub const RCV_WND: Key<u64> = Key::new(Variable::RcvWnd);
-/// [`Variable::RcvNxt`].
-pub const RCV_NXT: Key<Pos> = Key::new(Variable::RcvNxt);
-/// [`Variable::SndNxt`].
-pub const SND_NXT: Key<Pos> = Key::new(Variable::SndNxt);
-/// [`Variable::SndUna`].
-pub const SND_UNA: Key<Pos> = Key::new(Variable::SndUna);
-/// [`Variable::Dupthresh`].
-pub const DUPTHRESH: Key<u32> = Key::new(Variable::Dupthresh);
-/// [`Variable::Rto`].
-pub const RTO: Key<Duration> = Key::new(Variable::Rto);
-/// [`Variable::Retransmits`].
-pub const RETRANSMITS: Key<u32> = Key::new(Variable::Retransmits);
-/// [`Variable::PacingRate`], bytes per second.
-pub const PACING_RATE: Key<u64> = Key::new(Variable::PacingRate);
-
-/// A type of values of variables.
-pub trait Value: Copy + private::Sealed {
-    /// The value as a number, in the variable's [unit](Variable::unit).
-    fn number(self) -> u64;
-}
-
-mod private {
-    pub trait Sealed {}
-    impl Sealed for u64 {}
-    impl Sealed for u32 {}
-    impl Sealed for crate::pos::Pos {}
-    impl Sealed for crate::time::Duration {}
-}
-
-impl Value for u64 {
-    fn number(self) -> u64 {
-        self
-    }
-}
-
-impl Value for u32 {
-    fn number(self) -> u64 {
-        u64::from(self)
-    }
-}
-
-impl Value for Pos {
-    fn number(self) -> u64 {
-        self.get()
-    }
-}
-
-impl Value for Duration {
-    fn number(self) -> u64 {
-        self.as_nanos()
+impl Value {
+    /// Its variable, and the value as a number in the variable's [unit](Variable::unit).
+    #[inline]
+    pub(crate) fn parts(self) -> (Variable, u64) {
+        match self {
+            Value::Cwnd(bytes) => (Variable::Cwnd, bytes),
+            Value::CwndCnt(bytes) => (Variable::CwndCnt, bytes),
+            Value::Ssthresh(bytes) => (Variable::Ssthresh, bytes),
+            Value::RcvWnd(bytes) => (Variable::RcvWnd, bytes),
+            Value::RcvNxt(at) => (Variable::RcvNxt, at.get()),
+            Value::SndNxt(at) => (Variable::SndNxt, at.get()),
+            Value::SndUna(at) => (Variable::SndUna, at.get()),
+            Value::Dupthresh(count) => (Variable::Dupthresh, count.into()),
+            Value::Rto(span) => (Variable::Rto, span.as_nanos()),
+            Value::Retransmits(count) => (Variable::Retransmits, count.into()),
+            Value::PacingRate(rate) => (Variable::PacingRate, rate),
+        }
     }
 }

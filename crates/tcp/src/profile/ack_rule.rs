@@ -3,9 +3,7 @@
 //! This crate has no such rule. A laboratory brings its own, and a profile without one asks nobody.
 
 use crate::pos::Pos;
-use alloc::sync::Arc;
 use core::fmt;
-use core::ops::Deref;
 
 /// Which acknowledgements are believed.
 pub trait AckRule: fmt::Debug + Send + Sync {
@@ -16,29 +14,10 @@ pub trait AckRule: fmt::Debug + Send + Sync {
     fn believes(&self, ack: Pos, edge: Pos) -> bool;
 }
 
-/// The rule that a profile names.
-#[derive(Clone, Debug)]
-pub struct AckRuleChoice(Arc<dyn AckRule>);
-
-impl AckRuleChoice {
-    /// This rule.
-    pub fn new(rule: impl AckRule + 'static) -> Self {
-        AckRuleChoice(Arc::new(rule))
-    }
-}
-
-impl Deref for AckRuleChoice {
-    type Target = dyn AckRule;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl PartialEq for AckRuleChoice {
+impl PartialEq for dyn AckRule {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for AckRuleChoice {}
+impl Eq for dyn AckRule {}

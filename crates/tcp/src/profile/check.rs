@@ -122,15 +122,15 @@ impl Profile {
         if self.early_retransmit && self.recovery == RecoveryChoice::RackTlp {
             return Err(ProfileError::EarlyRetransmitWithRack);
         }
-        if let Some(robustness) = self.reordering {
+        if let Some(cap) = self.reordering {
             if self.recovery == RecoveryChoice::RackTlp {
                 return Err(ProfileError::RrWithRack);
             }
             if !self.options.sack {
                 return Err(ProfileError::RrWithoutSack);
             }
-            if robustness.cap > Fraction::ONE {
-                return Err(ProfileError::RrCap(robustness.cap));
+            if cap > Fraction::ONE {
+                return Err(ProfileError::RrCap(cap));
             }
         }
         if self.congestion.needs_pacing() && self.pacing == PacingChoice::None {
@@ -173,7 +173,7 @@ impl Profile {
             return Err(ProfileError::Lifetime);
         }
         if let HoleChoice::Skip(patience) = self.holes
-            && patience.after.is_zero()
+            && patience.is_zero()
         {
             return Err(ProfileError::Patience);
         }

@@ -1,7 +1,6 @@
 //! The choices for each unit.
 
 use super::MAX_WINDOW;
-use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
@@ -68,7 +67,7 @@ pub enum OrderingChoice {
 
 impl OrderingChoice {
     /// How units are taken in, if there are any.
-    pub fn units(&self) -> Option<AduConfig> {
+    pub(crate) fn units(&self) -> Option<AduConfig> {
         match *self {
             OrderingChoice::InOrder | OrderingChoice::Unordered => None,
             OrderingChoice::Units(config) => Some(config),
@@ -106,7 +105,12 @@ pub enum EcnChoice {
     /// RFC 8257, for DCTCP at both ends, without negotiation.
     PerPacket(EcnConfig),
     /// RFC 9768, and RFC 3168 with a peer without accurate ECN.
-    Accurate(AccurateConfig),
+    Accurate {
+        /// The settings of RFC 3168, for a peer without accurate ECN.
+        ecn: EcnConfig,
+        /// Send options with counts of bytes too. Those of the peer are read in any case.
+        options: bool,
+    },
 }
 
 impl EcnChoice {
@@ -115,14 +119,14 @@ impl EcnChoice {
         match *self {
             EcnChoice::Off => None,
             EcnChoice::Classic(config) | EcnChoice::PerPacket(config) => Some(config),
-            EcnChoice::Accurate(AccurateConfig { ecn, .. }) => Some(ecn),
+            EcnChoice::Accurate { ecn, .. } => Some(ecn),
         }
     }
 
-    /// How accurate ECN is used, if it is.
-    pub fn accurate(&self) -> Option<AccurateConfig> {
+    /// Whether accurate ECN sends options, if it is used.
+    pub(crate) fn accurate(&self) -> Option<bool> {
         match *self {
-            EcnChoice::Accurate(config) => Some(config),
+            EcnChoice::Accurate { options, .. } => Some(options),
             _ => None,
         }
     }
@@ -225,10 +229,11 @@ pub struct OfferedOptions {
     pub sack: bool,
 }
 
-impl OfferedOptions {
-    /// All of them.
-    pub const ALL: OfferedOptions =
-        OfferedOptions { window_scale: true, timestamps: true, sack: true };
+/// All of them.
+impl Default for OfferedOptions {
+    fn default() -> Self {
+        OfferedOptions { window_scale: true, timestamps: true, sack: true }
+    }
 }
 
 transom_base::setters! {

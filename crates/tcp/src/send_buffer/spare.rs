@@ -24,7 +24,7 @@ pub(super) fn size_for(bytes: usize) -> usize {
 /// Memory of blocks that are free.
 ///
 /// A host has one of these for all of its connections, and lends it to the connection that it calls
-/// ([`Connection::swap_spare_blocks`](crate::connection::Connection::swap_spare_blocks)). So a block that one connection has emptied is the next that any
+/// ([`Connection::swap_memory`](crate::connection::Connection::swap_memory)). So a block that one connection has emptied is the next that any
 /// connection fills, and only as much memory passes through the processor's caches as there are bytes in flight.
 #[derive(Debug, Default)]
 pub struct SpareBlocks(Option<Box<Free>>); // in a box: each connection has room for the host's

@@ -18,7 +18,7 @@ enum Text {
 
 impl Name {
     /// A word of the program's.
-    pub const fn new(text: &'static str) -> Self {
+    pub(crate) const fn new(text: &'static str) -> Self {
         Name(Text::Fixed(text))
     }
 
@@ -36,7 +36,7 @@ impl Name {
     }
 
     /// The text.
-    pub fn as_str(&self) -> &str {
+    fn as_str(&self) -> &str {
         match &self.0 {
             Text::Fixed(text) => text,
             Text::Kept { len, bytes } => {

@@ -47,7 +47,8 @@ fn marks_are_acknowledged_in_time() {
     }
     peer.recv(seg().ack(101).ce()).expect(&["AEW 101:101 ack 5101"]);
     assert_eq!(ecn(&peer).marked_segments, 6);
-    let received = Counts { ce_packets: 6, ce_bytes: 3000, ect0_bytes: 2000, ect1_bytes: 0 };
+    let received =
+        AccurateCounts { ce_packets: 6, ce_bytes: 3000, ect0_bytes: 2000, ect1_bytes: 0 };
     assert_eq!(accurate(&peer).received, received);
 }
 
@@ -58,7 +59,7 @@ fn unacceptable_segments_are_not_counted() {
     peer.recv(seg().seq(200_000).ack(101).data(1000).ce()).drain();
     peer.recv(seg().seq(-5).ack(101).data(3).ce()).drain();
     peer.recv(seg().ack(101).syn().ce().seq(5)).drain();
-    assert_eq!(accurate(&peer).received, Counts::default());
+    assert_eq!(accurate(&peer).received, AccurateCounts::default());
 }
 
 /// Section 3.2.3.3: two SACK blocks go before the option, and the option before a third.
@@ -118,7 +119,8 @@ fn overtaken_acknowledgements_are_not_decoded() {
     // The same acknowledgement, but older, and at the same time.
     peer.recv(stamp(now - 1).ack(3065).accurate(6, counts(1089, 988))).drain();
     peer.recv(stamp(now).ack(3065).accurate(6, counts(1089, 988))).drain();
-    let delivered = Counts { ce_packets: 2, ce_bytes: 1976, ect0_bytes: 1088, ect1_bytes: 0 };
+    let delivered =
+        AccurateCounts { ce_packets: 2, ce_bytes: 1976, ect0_bytes: 1088, ect1_bytes: 0 };
     assert_eq!(accurate(&peer).delivered, delivered);
     // A later one is, though it acknowledges nothing: control packets were marked.
     peer.recv(stamp(now + 1).ack(3065).accurate(8, counts(1089, 1976))).drain();

@@ -63,7 +63,8 @@ impl Seg {
 
     /// With this field ACE, and the option if there is one (RFC 9768).
     pub fn accurate(self, ace: u64, acc_ecn: Option<AccEcn>) -> Self {
-        let flags = self.flags | transom_tcp::accurate_ecn::flags(ace);
+        // ECE, CWR and AE, from the lowest bit on.
+        let flags = self.flags | Flags::from_bits_truncate((ace as u16 & 7) << 6);
         Seg { flags, options: Options { acc_ecn, ..self.options }, ..self }
     }
 

@@ -2,11 +2,11 @@
 
 use super::{IRS, ISS, Out, Peer, seg};
 use std::sync::Arc;
-use transom_tcp::rto::Rfc6298Config;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{
     AckChoice, Connection, Endpoint, FlowChoice, HalfOpen, HalfOpenAction, OfferedOptions,
-    PathInfo, Profile, ReceiveWindowConfig, RecoveryChoice, Setting, State, TimerChoice,
+    PathInfo, Profile, ReceiveWindowConfig, RecoveryChoice, Rfc6298Config, Setting, State,
+    TimerChoice,
 };
 use transom_wire::{Ecn, Options, PartialReliability, Seq, Timestamps};
 
@@ -41,7 +41,7 @@ impl Default for Setup {
     fn default() -> Self {
         let window = ReceiveWindowConfig::new(65_535, 65_535);
         let profile = Profile::classic()
-            .with_options(OfferedOptions::ALL.with_window_scale(false).with_timestamps(false))
+            .with_options(OfferedOptions::default().with_window_scale(false).with_timestamps(false))
             .with_flow(FlowChoice::ReceiveWindow(window))
             // RFC 6298's formula as it stands, for numbers that can be worked out by hand.
             .with_timer(TimerChoice::Rfc6298(Rfc6298Config::default().with_min_variation(ms(0))));
@@ -233,7 +233,7 @@ impl Setup {
 pub fn half_open(half: &HalfOpen, peer: &Peer, header: &transom_wire::TcpHeader) -> HalfOpenAction {
     let payload = transom_tcp::packet::Payload::EMPTY;
     let segment = transom_tcp::Segment { header, payload, segment_size: None, ecn: Ecn::NotEct };
-    half.on_segment(peer.now, &segment)
+    half.clone().on_segment(peer.now, &segment)
 }
 
 /// The relative line of a header that did not come from a connection.

@@ -1,7 +1,7 @@
 //! The numbers of the paper's analysis.
 
 use super::*;
-use transom_tcp::congestion::ltcp::BETA;
+use transom_tcp::congestion::ltcp::Layers;
 
 fn fraction(millionths: u64) -> Fraction {
     Fraction::from_millionths(millionths)
@@ -38,7 +38,7 @@ fn recovery() {
 /// Equations 15, 17 and 18. W = 1000, β = 0.15, K' = 4: 0.15·10⁶/4·0.925 = 34687.5 packets.
 #[test]
 fn throughput_by_hand() {
-    let beta = BETA;
+    let beta = Layers::default().beta();
     assert_eq!(packets_per_loss(beta, 4, 1000), 34_687);
     assert_eq!(window_at_loss(beta, 4, 34_688), 1000);
     // Reno: N = 0.5·W²·0.75 = 3/8·W²; W = 100: 3750.

@@ -77,7 +77,7 @@ impl Values {
             bytes: cut(bytes),
             window: cut(window),
             cwnd: cut(state.cwnd()),
-            ssthresh: cut(state.ssthresh()),
+            ssthresh: cut(state.window().ssthresh),
             in_flight: cut(state.in_flight()),
             srtt: micros(state.srtt()),
             rto: 0,

@@ -7,7 +7,7 @@ use crate::congestion::CongestionChoice;
 use std::vec::Vec;
 
 fn bbr() -> CongestionChoice {
-    CongestionChoice::built_in(Bbr::default())
+    CongestionChoice::from(Bbr::default())
 }
 
 /// A round trip of 100 ms in which a rate of `rate` bytes per second shows: one acknowledgement for everything.

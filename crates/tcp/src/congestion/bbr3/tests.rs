@@ -29,7 +29,7 @@ fn paced(trace: &Trace) -> u64 {
 /// MB/s. DRAIN at 0.5 · 0.99 until the flight is down to the product, 156000 bytes; with nothing above it CRUISE follows at once.
 #[test]
 fn startup_ends_with_a_full_pipe() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(Bbr3), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(Bbr3), 10);
     // A window of 10 segments in a millisecond, before there is a round-trip time.
     assert_eq!(paced(&trace), 27_700_000);
     trace.flight = Some(1 << 30);
@@ -60,7 +60,7 @@ fn startup_ends_with_a_full_pipe() {
 /// DRAIN lasts three round trips at most, however much is in flight.
 #[test]
 fn draining_ends() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(Bbr3), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(Bbr3), 10);
     trace.flight = Some(1 << 30);
     for _ in 0..4 {
         round(&mut trace, 1_000_000);
@@ -76,7 +76,7 @@ fn draining_ends() {
 /// Samples that the application limited neither end STARTUP nor lower the rate.
 #[test]
 fn limited_samples_say_little() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(Bbr3), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(Bbr3), 10);
     trace.flight = Some(1 << 30);
     round(&mut trace, 1_000_000);
     trace.app_limited = true;

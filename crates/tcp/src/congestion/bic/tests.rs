@@ -7,7 +7,7 @@ use std::string::ToString;
 use std::vec::Vec;
 
 fn bic() -> CongestionChoice {
-    CongestionChoice::built_in(Bic::default())
+    CongestionChoice::from(Bic::default())
 }
 
 /// cwnd after each of `rounds` rounds in which the whole window is acknowledged at once: the step for a round trip, exactly.
@@ -100,10 +100,10 @@ fn an_undo_brings_the_search_back() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Bic::default()).to_string(), "bic");
+    assert_eq!(CongestionChoice::from(Bic::default()).to_string(), "bic");
     let smin = Fraction::from_millionths(1);
     assert_eq!(
-        CongestionChoice::built_in(Bic { smax: 16, smin, ..Bic::default() }).to_string(),
+        CongestionChoice::from(Bic { smax: 16, smin, ..Bic::default() }).to_string(),
         "bic(smax=16, smin=0.000001)"
     );
 }

@@ -6,7 +6,7 @@ use super::*;
 use std::string::ToString;
 
 fn cubic() -> CongestionChoice {
-    CongestionChoice::built_in(Cubic::default())
+    CongestionChoice::from(Cubic::default())
 }
 
 /// The whole window is acknowledged at once, so that (target − cwnd)/cwnd for each segment comes to target − cwnd.
@@ -110,7 +110,7 @@ fn the_reno_friendly_region() {
 /// The same as Linux has it: after 60 rounds W_est is 70 + 60·9/17 = 101.765.
 #[test]
 fn beyond_the_prior_window_as_before_it() {
-    let linux = CongestionChoice::built_in(Cubic { beyond_prior: false, ..Cubic::default() });
+    let linux = CongestionChoice::from(Cubic { beyond_prior: false, ..Cubic::default() });
     assert_eq!(linux.to_string(), "cubic(beyond-prior=off)");
     let mut trace = Trace::avoiding(&linux, 100);
     trace.loss();
@@ -123,8 +123,8 @@ fn beyond_the_prior_window_as_before_it() {
 #[test]
 fn before_the_first_loss_the_window_grows_by_a_twentieth() {
     let letter = Cubic { before_loss: Fraction::from_millionths(0), ..Cubic::default() };
-    assert_eq!(CongestionChoice::built_in(letter).to_string(), "cubic(before-loss=0)");
-    for (choice, after) in [(cubic(), 197_993), (CongestionChoice::built_in(letter), 114_000)] {
+    assert_eq!(CongestionChoice::from(letter).to_string(), "cubic(before-loss=0)");
+    for (choice, after) in [(cubic(), 197_993), (CongestionChoice::from(letter), 114_000)] {
         let mut trace = Trace::avoiding(&choice, 100);
         let windows: std::vec::Vec<u64> = (0..14).map(|_| jump(&mut trace, ms(100))).collect();
         assert!(windows[13].abs_diff(after) <= 20, "{} for {after}", windows[13]);
@@ -240,7 +240,7 @@ fn time_without_use_does_not_count() {
 
 #[test]
 fn parameters() {
-    assert_eq!(CongestionChoice::built_in(Cubic::default()).to_string(), "cubic");
+    assert_eq!(CongestionChoice::from(Cubic::default()).to_string(), "cubic");
     let other = Cubic { c: Fraction::from_millionths(1_000_000), ..Cubic::default() };
-    assert_eq!(CongestionChoice::built_in(other).to_string(), "cubic(c=1)");
+    assert_eq!(CongestionChoice::from(other).to_string(), "cubic(c=1)");
 }

@@ -8,7 +8,7 @@ use std::string::ToString;
 fn trace(alpha: u64) -> Trace {
     let alpha = Fraction::from_millionths(alpha);
     let mut trace =
-        Trace::avoiding(&CongestionChoice::built_in(Dctcp { alpha, ..Dctcp::default() }), 100);
+        Trace::avoiding(&CongestionChoice::from(Dctcp { alpha, ..Dctcp::default() }), 100);
     trace.cwnd_limited = false; // the window stays as it is between reductions
     trace
 }
@@ -79,7 +79,7 @@ fn the_rest_is_reno() {
     assert_eq!(trace.window.cwnd, 50_000);
     trace.timeout();
     assert_eq!((trace.window.cwnd, trace.window.ssthresh), (1000, 25_000));
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Dctcp::default()), 10);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(Dctcp::default()), 10);
     assert_eq!(trace.rounds(2, ms(1)), [11_000, 12_000]);
     // Two segments are the least.
     trace.window.cwnd = 2000;
@@ -89,10 +89,10 @@ fn the_rest_is_reno() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Dctcp::default()).to_string(), "dctcp");
+    assert_eq!(CongestionChoice::from(Dctcp::default()).to_string(), "dctcp");
     let alpha = Fraction::default();
     assert_eq!(
-        CongestionChoice::built_in(Dctcp { alpha, ..Dctcp::default() }).to_string(),
+        CongestionChoice::from(Dctcp { alpha, ..Dctcp::default() }).to_string(),
         "dctcp(alpha=0)"
     );
 }

@@ -7,7 +7,7 @@ use std::string::ToString;
 
 /// A round that ends with the averaged round-trip time at `rtt`.
 fn settled(segments: u64, rtt: u64) -> u64 {
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Fast::default()), segments);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(Fast::default()), segments);
     trace.ack(1, ms(100), false);
     for _ in 0..8000 {
         trace.ack(1, ms(rtt), false);
@@ -54,7 +54,7 @@ fn the_average() {
 #[test]
 fn it_settles_with_alpha_in_the_queue() {
     for from in [60, 200] {
-        let mut trace = Trace::avoiding(&CongestionChoice::built_in(Fast::default()), from);
+        let mut trace = Trace::avoiding(&CongestionChoice::from(Fast::default()), from);
         trace.ack(1, ms(100), false);
         for _ in 0..60 {
             let rtt = Duration::from_micros((trace.window.cwnd).max(100_000));
@@ -68,7 +68,7 @@ fn it_settles_with_alpha_in_the_queue() {
 #[test]
 fn slow_start_and_losses() {
     for (rtt, ssthresh) in [(114, u64::MAX), (115, 80_000)] {
-        let mut trace = Trace::new(&CongestionChoice::built_in(Fast::default()), 10);
+        let mut trace = Trace::new(&CongestionChoice::from(Fast::default()), 10);
         assert_eq!(trace.rounds(3, ms(100)), [20_000, 40_000, 80_000]);
         trace.cwnd_limited = false;
         trace.ack(1, ms(100), true);
@@ -82,9 +82,9 @@ fn slow_start_and_losses() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Fast::default()).to_string(), "fast");
+    assert_eq!(CongestionChoice::from(Fast::default()).to_string(), "fast");
     assert_eq!(
-        CongestionChoice::built_in(Fast { alpha: 200, ..Fast::default() }).to_string(),
+        CongestionChoice::from(Fast { alpha: 200, ..Fast::default() }).to_string(),
         "fast(alpha=200)"
     );
 }

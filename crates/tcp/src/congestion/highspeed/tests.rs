@@ -114,7 +114,7 @@ fn the_line_for_a_window() {
 /// ln(221/118) = 0.6.
 #[test]
 fn growth() {
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(HighSpeed), 100);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(HighSpeed), 100);
     let windows = trace.rounds(18, ms(50));
     assert_eq!(windows[16], 117 * MSS);
     assert_eq!(windows[17], 118 * MSS);
@@ -130,7 +130,7 @@ fn growth() {
 #[test]
 fn reduction() {
     for (segments, left) in [(20, 10_000), (38, 19_000), (117, 58_500), (1000, 661_731)] {
-        let mut trace = Trace::avoiding(&CongestionChoice::built_in(HighSpeed), segments);
+        let mut trace = Trace::avoiding(&CongestionChoice::from(HighSpeed), segments);
         trace.loss();
         let got = trace.window.cwnd;
         assert!(got.abs_diff(left) <= segments / 60, "{got} of {segments} segments, not {left}");

@@ -6,7 +6,7 @@ use crate::congestion::CongestionChoice;
 use std::vec::Vec;
 
 fn htcp() -> CongestionChoice {
-    CongestionChoice::built_in(HTcp)
+    CongestionChoice::from(HTcp)
 }
 
 /// α(Δ) = 1 + 10(Δ − 1) + ((Δ − 1)/2)².

@@ -6,7 +6,7 @@ use crate::congestion::CongestionChoice;
 use std::string::ToString;
 
 fn ledbat(parameters: Ledbat, segments: u64) -> Trace {
-    let mut trace = Trace::new(&CongestionChoice::built_in(parameters), segments);
+    let mut trace = Trace::new(&CongestionChoice::from(parameters), segments);
     trace.ack(1, ms(50), false);
     trace.window.cwnd = segments * 1000;
     trace
@@ -69,7 +69,7 @@ fn an_unused_window_does_not_grow() {
 /// It begins with two segments and no slow start; a loss halves, a timeout leaves one, and two are the least after that.
 #[test]
 fn starts_and_losses() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(round_trips()), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(round_trips()), 10);
     assert_eq!(trace.window.cwnd, 2000);
     assert_eq!(trace.rounds(1, ms(50)), [2900]); // 1000·1000/2000 = 500, then 1000·1000/2500 = 400
     trace.window.cwnd = 50_000;
@@ -85,7 +85,7 @@ fn starts_and_losses() {
 #[test]
 fn slow_start() {
     let mut trace =
-        Trace::new(&CongestionChoice::built_in(Ledbat { slow_start: true, ..round_trips() }), 10);
+        Trace::new(&CongestionChoice::from(Ledbat { slow_start: true, ..round_trips() }), 10);
     assert_eq!(trace.rounds(4, ms(50)), [4000, 8000, 16_000, 32_000]);
     trace.round(ms(99));
     assert_eq!(trace.window.cwnd, 64_000);
@@ -96,10 +96,7 @@ fn slow_start() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Ledbat::default()).to_string(), "ledbat");
+    assert_eq!(CongestionChoice::from(Ledbat::default()).to_string(), "ledbat");
     let other = Ledbat { target: ms(25), ..round_trips() };
-    assert_eq!(
-        CongestionChoice::built_in(other).to_string(),
-        "ledbat(target=25ms, delay=round-trip)"
-    );
+    assert_eq!(CongestionChoice::from(other).to_string(), "ledbat(target=25ms, delay=round-trip)");
 }

@@ -6,7 +6,7 @@ use crate::congestion::CongestionChoice;
 use std::string::ToString;
 
 fn choice() -> CongestionChoice {
-    CongestionChoice::built_in(LedbatPlusPlus::default())
+    CongestionChoice::from(LedbatPlusPlus::default())
 }
 
 /// In congestion avoidance, with no slowdown in sight.
@@ -119,9 +119,9 @@ fn losses() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(LedbatPlusPlus::default()).to_string(), "ledbat++");
+    assert_eq!(CongestionChoice::from(LedbatPlusPlus::default()).to_string(), "ledbat++");
     assert_eq!(
-        CongestionChoice::built_in(LedbatPlusPlus { target: ms(40) }).to_string(),
+        CongestionChoice::from(LedbatPlusPlus { target: ms(40) }).to_string(),
         "ledbat++(target=40ms)"
     );
 }

@@ -8,7 +8,7 @@ use std::string::ToString;
 /// With `segments` segments, and both ends of the delays seen; the smoothed one is back at 100.
 fn lp(segments: u64) -> Trace {
     let lp = Lp { delay: DelaySource::RoundTrip, ..Lp::default() };
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(lp), segments);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(lp), segments);
     trace.recovering = true;
     trace.ack(1, ms(200), false);
     for _ in 0..200 {
@@ -99,7 +99,7 @@ fn the_rest_is_reno() {
 /// The clock's step of a millisecond is not congestion: one-way delays of 0 and 1 ms, 0.15 of which would be 0.15 ms.
 #[test]
 fn clock_steps() {
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Lp::default()), 40);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(Lp::default()), 40);
     trace.cwnd_limited = false;
     let delay = |trace: &mut Trace, i: u32, queued: u32| {
         let sent = 1000 + 10 * i;
@@ -121,10 +121,9 @@ fn clock_steps() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Lp::default()).to_string(), "lp");
+    assert_eq!(CongestionChoice::from(Lp::default()).to_string(), "lp");
     assert_eq!(
-        CongestionChoice::built_in(Lp { delay: DelaySource::RoundTrip, ..Lp::default() })
-            .to_string(),
+        CongestionChoice::from(Lp { delay: DelaySource::RoundTrip, ..Lp::default() }).to_string(),
         "lp(delay=round-trip)"
     );
 }

@@ -14,11 +14,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// W_T of the paper in packets: the window up to which LTCP is Reno.
-pub const WT: u64 = 50;
+pub(super) const WT: u64 = 50;
 /// β of the paper: the share of the window that a loss takes.
-pub const BETA: Fraction = Fraction::from_millionths(150_000);
+pub(super) const BETA: Fraction = Fraction::from_millionths(150_000);
 /// The layers for which [`BETA`] keeps equation 13.
-pub const COUNT: u32 = 18;
+pub(super) const COUNT: u32 = 18;
 /// The most layers there may be.
 const MOST: u32 = 64;
 /// The largest threshold in packets: beyond any window.

@@ -7,7 +7,7 @@ use std::string::ToString;
 use std::vec;
 
 fn ltcp() -> CongestionChoice {
-    CongestionChoice::built_in(Ltcp::default())
+    CongestionChoice::from(Ltcp::default())
 }
 
 fn fraction(millionths: u64) -> Fraction {
@@ -204,10 +204,9 @@ fn an_undo_brings_the_layer_back() {
 
 #[test]
 fn texts() {
-    let text = |rule, beta| {
-        CongestionChoice::built_in(Ltcp::new(rule, fraction(beta)).unwrap()).to_string()
-    };
-    assert_eq!(CongestionChoice::built_in(Ltcp::default()).to_string(), "ltcp");
+    let text =
+        |rule, beta| CongestionChoice::from(Ltcp::new(rule, fraction(beta)).unwrap()).to_string();
+    assert_eq!(CongestionChoice::from(Ltcp::default()).to_string(), "ltcp");
     assert_eq!(text(paper(9), 200_000), "ltcp(beta=0.2, layers=9)");
     assert_eq!(text(Rule::Double { wt: 40, layers: 18 }, 150_000), "ltcp(rule=double, wt=40)");
     assert_eq!(text(Rule::Thresholds(vec![50, 200]), 150_000), "ltcp(thresholds=50/200)");

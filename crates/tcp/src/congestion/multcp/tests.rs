@@ -5,7 +5,7 @@ use super::*;
 use crate::congestion::CongestionChoice;
 
 fn multcp(n: u64) -> CongestionChoice {
-    CongestionChoice::built_in(MulTcp { n })
+    CongestionChoice::from(MulTcp { n })
 }
 
 /// N = 4 from 400 segments: four more each round. With N/cwnd for each acknowledgement the round lags by N²/2w = 0.02 of a segment.

@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 /// Linear, with `segments` segments, and both ends of the round-trip times seen.
 fn nice(segments: u64) -> Trace {
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Nice::default()), segments * 2);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(Nice::default()), segments * 2);
     trace.ack(1, ms(100), false);
     trace.ack(1, ms(200), false);
     trace.loss();
@@ -52,7 +52,7 @@ fn noise_is_no_delay() {
     for (rtt, after) in [(120, 22_000), (121, 10_500)] {
         let vegas = Vegas { noise: ms(10), ..Vegas::default() };
         let mut trace =
-            Trace::avoiding(&CongestionChoice::built_in(Nice { vegas, ..Nice::default() }), 42);
+            Trace::avoiding(&CongestionChoice::from(Nice { vegas, ..Nice::default() }), 42);
         trace.ack(1, ms(100), false);
         trace.ack(1, ms(200), false);
         trace.loss();
@@ -137,9 +137,9 @@ fn a_rest_does_not_begin_slow_start_anew() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Nice::default()).to_string(), "nice");
+    assert_eq!(CongestionChoice::from(Nice::default()).to_string(), "nice");
     let vegas = Vegas { beta: Fraction::from_millionths(3_000_000), ..Vegas::default() };
     let threshold = Fraction::from_millionths(200_000);
     let nice = Nice { vegas, threshold, ..Nice::default() };
-    assert_eq!(CongestionChoice::built_in(nice).to_string(), "nice(beta=3, threshold=0.2)");
+    assert_eq!(CongestionChoice::from(nice).to_string(), "nice(beta=3, threshold=0.2)");
 }

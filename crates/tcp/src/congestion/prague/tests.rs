@@ -231,7 +231,7 @@ fn the_pace() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Prague::default()).to_string(), "prague");
+    assert_eq!(CongestionChoice::from(Prague::default()).to_string(), "prague");
     let other = Prague { rtt: ms(5), fallback: false, ..Prague::default() };
-    assert_eq!(CongestionChoice::built_in(other).to_string(), "prague(rtt=5ms, fallback=off)");
+    assert_eq!(CongestionChoice::from(other).to_string(), "prague(rtt=5ms, fallback=off)");
 }

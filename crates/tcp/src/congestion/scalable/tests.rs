@@ -6,7 +6,7 @@ use crate::congestion::CongestionChoice;
 use std::string::ToString;
 
 fn scalable() -> CongestionChoice {
-    CongestionChoice::built_in(Scalable::default())
+    CongestionChoice::from(Scalable::default())
 }
 
 /// 100 segments of 1000 bytes acknowledged add 10 bytes each: 101000. The next round acknowledges 101: 102010. Then 102 whole ones:
@@ -22,7 +22,7 @@ fn a_hundredth_each_round() {
 fn fractions_add_up() {
     let a = Fraction::from_millionths(1);
     let mut trace =
-        Trace::avoiding(&CongestionChoice::built_in(Scalable { a, ..Scalable::default() }), 500);
+        Trace::avoiding(&CongestionChoice::from(Scalable { a, ..Scalable::default() }), 500);
     assert_eq!(trace.rounds(4, ms(10)), [500_000, 500_001, 500_001, 500_002]);
 }
 
@@ -55,9 +55,9 @@ fn the_legacy_window() {
 
 #[test]
 fn texts() {
-    assert_eq!(CongestionChoice::built_in(Scalable::default()).to_string(), "scalable");
+    assert_eq!(CongestionChoice::from(Scalable::default()).to_string(), "scalable");
     assert_eq!(
-        CongestionChoice::built_in(Scalable { low: 0, ..Scalable::default() }).to_string(),
+        CongestionChoice::from(Scalable { low: 0, ..Scalable::default() }).to_string(),
         "scalable(low=0)"
     );
 }

@@ -7,7 +7,7 @@ use std::string::ToString;
 
 /// In linear mode with `segments`, and a BaseRTT of 100 ms.
 fn linear(segments: u64) -> Trace {
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(Vegas::default()), segments * 2);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(Vegas::default()), segments * 2);
     trace.ack(1, ms(100), false);
     trace.loss();
     trace
@@ -57,7 +57,7 @@ fn delayed_acknowledgements_are_no_queue() {
 /// of comparison: slow start is over, and the window stays.
 #[test]
 fn slow_start() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(Vegas::default()), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(Vegas::default()), 10);
     // The first acknowledgement of a round ends the one before.
     trace.controller = crate::congestion::Controller::custom(Controller::new(Vegas::default()));
     let windows = trace.rounds(6, ms(100));
@@ -96,7 +96,7 @@ fn losses() {
     assert_eq!(windows, [1000, 2000, 2000, 4000, 4000, 8000, 8000, 10_000, 11_000]);
     let one = Fraction::from_millionths(1_000_000);
     let strict = Vegas { alpha: one, beta: one, gamma: one, noise: Duration::ZERO };
-    let mut trace = Trace::avoiding(&CongestionChoice::built_in(strict), 8);
+    let mut trace = Trace::avoiding(&CongestionChoice::from(strict), 8);
     trace.ack(1, ms(100), false);
     trace.loss();
     trace.rounds(10, ms(1000));
@@ -106,7 +106,7 @@ fn losses() {
 /// A reduction that was undone does not end slow start either.
 #[test]
 fn an_undo_resumes_slow_start() {
-    let mut trace = Trace::new(&CongestionChoice::built_in(Vegas::default()), 10);
+    let mut trace = Trace::new(&CongestionChoice::from(Vegas::default()), 10);
     trace.rounds(2, ms(100));
     let before = trace.window;
     assert_eq!(before.cwnd, 20_000);
@@ -122,7 +122,7 @@ fn an_undo_resumes_slow_start() {
 fn noise_is_no_queue() {
     for (rtt, after) in [(125, 41_000), (130, 41_000), (135, 40_000), (140, 39_000)] {
         let vegas = Vegas { noise: ms(25), ..Vegas::default() };
-        let mut trace = Trace::avoiding(&CongestionChoice::built_in(vegas), 80);
+        let mut trace = Trace::avoiding(&CongestionChoice::from(vegas), 80);
         trace.ack(1, ms(100), false);
         trace.loss();
         trace.round(ms(rtt));
@@ -144,13 +144,13 @@ fn noise_has_bounds() {
 fn texts() {
     let noise = Duration::from_micros(200);
     assert_eq!(
-        CongestionChoice::built_in(Vegas { noise, ..Vegas::default() }).to_string(),
+        CongestionChoice::from(Vegas { noise, ..Vegas::default() }).to_string(),
         "vegas(noise=200us)"
     );
-    assert_eq!(CongestionChoice::built_in(Vegas::default()).to_string(), "vegas");
+    assert_eq!(CongestionChoice::from(Vegas::default()).to_string(), "vegas");
     let alpha = Fraction::from_millionths(1_500_000);
     assert_eq!(
-        CongestionChoice::built_in(Vegas { alpha, ..Vegas::default() }).to_string(),
+        CongestionChoice::from(Vegas { alpha, ..Vegas::default() }).to_string(),
         "vegas(alpha=1.5)"
     );
 }

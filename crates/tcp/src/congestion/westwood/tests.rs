@@ -5,7 +5,7 @@ use super::*;
 use crate::congestion::CongestionChoice;
 
 fn westwood() -> CongestionChoice {
-    CongestionChoice::built_in(Westwood::default())
+    CongestionChoice::from(Westwood::default())
 }
 
 /// A window of 50 segments in each 100 ms is 500 kB/s; times 100 ms that is 50 segments again. A random loss costs nothing.

@@ -51,7 +51,7 @@ impl Connection {
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
     pub(in super::super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
-        rule(Glance::at(self), shared, variable)
+        rule(Glance::from(self), shared, variable)
     }
 
     /// The largest edge of the receive window, if the next byte expected is `next`.

@@ -3,9 +3,7 @@
 use super::super::glance::{Glance, Source};
 use super::effective::rule;
 use super::{Observed, RequestCounters, Shared};
-use crate::congestion::Window;
 use crate::extension::{Ack, Capabilities, Message, Ruling, Variable};
-use crate::rto::Estimate;
 use crate::state::{ConnectionState, Counters};
 use crate::time::Instant;
 use core::ops::Deref;
@@ -38,27 +36,6 @@ impl<'a> View<'a> {
     /// The present.
     pub fn now(&self) -> Instant {
         self.now
-    }
-
-    /// The variables of congestion control: TCP's own.
-    pub fn window(&self) -> Window {
-        let mss = u32::try_from(self.mss()).unwrap_or(u32::MAX);
-        Window { cwnd: self.cwnd(), cwnd_cnt: self.cwnd_cnt(), ssthresh: self.ssthresh(), mss }
-    }
-
-    /// Whether cwnd is below ssthresh.
-    pub fn in_slow_start(&self) -> bool {
-        self.cwnd() < self.ssthresh()
-    }
-
-    /// srtt and rttvar, once there is a sample.
-    pub fn estimate(&self) -> Option<Estimate> {
-        Some(Estimate { srtt: self.srtt()?, rttvar: self.rttvar()? })
-    }
-
-    /// Bytes marked lost so far.
-    pub fn lost(&self) -> u64 {
-        self.counters().lost_bytes
     }
 
     /// Running totals.
