@@ -429,7 +429,7 @@ impl Run {
         let charts = data.sections.iter().flat_map(|section| {
             section.charts.iter().map(move |chart| Plot {
                 title: chart.title.clone(),
-                svg: plot(section, chart).file(),
+                svg: plot(section, chart).to_string(),
             })
         });
         charts.collect()

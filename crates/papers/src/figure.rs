@@ -1,7 +1,7 @@
 //! A page's figure: stored values and the paper's points as a picture.
 
 use transom_lab::scenario::{Size, Time};
-use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot_sized};
+use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot};
 use transom_sim::units::Rate;
 
 use crate::bench::{BenchChoice, Benchmarks};
@@ -75,8 +75,9 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Opt
     for (paper, (shape, hue)) in papers.iter().zip(PAPER.into_iter().cycle()) {
         chart = chart.markers(&paper.name, shape, hue, paper.points.clone());
     }
-    chart.axis.from_zero = !figure.floating;
-    chart.axis.logarithmic = figure.log.contains('y');
+    chart.size = SIZE;
+    chart.from_zero = !figure.floating;
+    chart.logarithmic = figure.log.contains('y');
     let across = if is_time {
         HorizontalAxis::Time
     } else if figure.names.is_empty() {
@@ -88,7 +89,7 @@ pub(crate) fn draw(figure: &Figure, found: &[&Found], others: Others<'_>) -> Opt
     };
     let alternative = chart.alt_text();
     let section = Section { title: figure.title.clone(), across, charts: vec![chart.clone()] };
-    Some(Drawn { svg: plot_sized(&section, &chart, SIZE).file(), alternative })
+    Some(Drawn { svg: plot(&section, &chart).to_string(), alternative })
 }
 
 /// Names on the horizontal axis above which a curve of bars has none.

@@ -70,17 +70,16 @@ mod transfer;
 use std::io;
 use std::path::Path;
 
-pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use block::{Block, Cell, Drawing, Table, Verdict};
 pub use capture::plot_capture;
 pub use connections::{Connections, Seen};
 pub use dash::dash_page;
 pub use data::{
-    Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
-    Style,
+    Chart, HorizontalAxis, Hue, Points, ReportData, Row, Section, Series, Shape, Style,
 };
 pub use decimate::{MOST_POINTS, decimate};
 pub use event_log::plot_log;
-pub use flent::{FlentError, FlentTest, compared_tests};
+pub use flent::{FlentTest, compared_tests};
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;
@@ -90,7 +89,7 @@ pub use page::render;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
 pub use play::play_page;
-pub use plot::{plot, plot_sized};
+pub use plot::plot;
 #[cfg(feature = "png")]
 pub use png::png;
 pub use run::{Page, RunInfo, run_command, stored_run};

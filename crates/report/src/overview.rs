@@ -183,7 +183,7 @@ impl Overview {
         };
         let seeds = || self.seeds.iter().take(MOST_SEEDS);
         let heads = (0..settings).map(path).chain(seeds().map(|seed| format!("seed {seed}")));
-        table.head.extend(heads.map(|text| crate::Heading { text, number: false }));
+        table.head.extend(heads.map(|text| crate::block::Heading { text, number: false }));
         if self.seeds.len() > MOST_SEEDS {
             table.caption =
                 format!("The first {MOST_SEEDS} of {} seeds have columns.", self.seeds.len());
@@ -224,7 +224,7 @@ impl Overview {
         let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#"];
         let banded = measured.points.values().any(|here| !here.bounds.is_empty());
         let bands = ["band", ""].into_iter().filter(|_| banded);
-        table.head.extend(paths.chain(head).chain(bands).map(crate::Heading::from));
+        table.head.extend(paths.chain(head).chain(bands).map(crate::block::Heading::from));
         table.caption = "Over the seeds. ± is half of the mean's 95 % confidence interval, t(0.975, n − 1) · s/√n by Student's t.".into();
         for point in &self.points {
             let Some(here) = measured.points.get(&point.point) else { continue };

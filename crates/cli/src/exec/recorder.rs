@@ -66,7 +66,7 @@ impl Recorder {
             seen,
             command: command.join(" "),
         };
-        connections.data()
+        ReportData::from(&connections)
     }
 }
 
