@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 use transom_lab::run::{FlowObservations, Observations};
-use transom_lab::scenario::{Resolved, Traffic};
+use transom_lab::scenario::Resolved;
 use transom_tcp::time::Instant;
 
 use crate::{Chart, HorizontalAxis, Hue, ReportData, Section, Style};
@@ -54,7 +54,7 @@ impl FlentTest {
         let header = &scenario.scenario;
         let of_flow = |flow: &FlowObservations| {
             let written = scenario.flows.iter().find(|one| one.name == flow.name);
-            let ping = written.is_some_and(|one| matches!(one.traffic, Traffic::Ping(_)));
+            let ping = written.is_some_and(|one| one.kind() == "ping");
             if ping { pings(flow) } else { goodput(flow) }
         };
         let name = header.name.to_string();

@@ -108,7 +108,7 @@ impl Summary {
             let Found::Finished(stored) = &entry.found else { continue };
             summary.finished += 1;
             summary.size += stored.size()?;
-            match stored.manifest().state() {
+            match stored.manifest.state() {
                 State::Passed => summary.passed += 1,
                 State::Failed => summary.failed += 1,
                 State::Waiting => summary.waiting += 1,
@@ -200,7 +200,7 @@ fn state(entry: &Entry, has_plan: bool) -> String {
         Found::Missing => "missing".into(),
         Found::Damaged(_) => "damaged".into(),
         Found::Finished(_) if entry.planned.is_none() && has_plan => "orphaned".into(),
-        Found::Finished(stored) => stored.manifest().state().to_string(),
+        Found::Finished(stored) => stored.manifest.state().to_string(),
     }
 }
 
@@ -218,7 +218,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
     let state = state(entry, plan.is_some());
     let directory = entry.directory.clone();
     if let Found::Finished(stored) = &entry.found {
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         let held = manifest.judgements().filter(|one| one.passed).count();
         let all = manifest.bands.len() + manifest.comparisons.len();
         return Ok([
@@ -265,7 +265,7 @@ fn run_json(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<Value> {
         }
         Found::Finished(stored) => {
             let Manifest { id, version, name, point, settings, seed, packets, events, .. } =
-                stored.manifest();
+                &*stored.manifest;
             for (key, value) in [
                 ("finished", json!(true)),
                 ("id", json!(id)),
@@ -276,9 +276,9 @@ fn run_json(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<Value> {
                 ("seed", json!(seed)),
                 ("packets", json!(packets)),
                 ("events", json!(events)),
-                ("passed", json!(stored.manifest().passed())),
-                ("bands", json!(stored.manifest().judgements().collect::<Vec<_>>())),
-                ("waiting", json!(stored.manifest().waiting())),
+                ("passed", json!(stored.manifest.passed())),
+                ("bands", json!(stored.manifest.judgements().collect::<Vec<_>>())),
+                ("waiting", json!(stored.manifest.waiting())),
                 ("bytes", json!(stored.size()?)),
             ] {
                 set(key, value);

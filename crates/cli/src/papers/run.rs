@@ -8,7 +8,6 @@ use transom_device::own_file;
 use transom_lab::results::{Choice, Plan, Store};
 use transom_lab::scenario::Scenario;
 use transom_papers::{Compared, Difference, Experiment, Summary, form, shown};
-use transom_report::labels;
 
 use super::{find, keep};
 use crate::lab::interruption::Interruption;
@@ -184,7 +183,7 @@ fn compare(
         };
         output::line(format_args!(
             "  {}, {}, seed {seed}: {}, stored {}",
-            labels::of_measure(quantity.measure),
+            quantity.measure,
             at.join(", "),
             told(found),
             told(stored)

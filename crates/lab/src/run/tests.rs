@@ -79,8 +79,8 @@ max = "1Mbit/s"
 why = "it is meant to fail"
 "#;
 
-fn beside(directory: &Path) -> SimulateOptions<'_> {
-    SimulateOptions { directory, captures: None }
+fn beside(directory: &Path) -> RunOptions<'_> {
+    RunOptions::new(directory)
 }
 
 fn resolved(text: &str) -> Resolved {
@@ -127,7 +127,7 @@ fn scenarios_that_cannot_run_say_so() {
 fn safe_ranges_stay_where_packets_are_real() {
     let lifted = "kind = \"bulk\"\nprofile = { unconstrained = true }";
     let scenario = resolved(&DUMBBELL.replacen("kind = \"bulk\"", lifted, 1));
-    let with = |kernel| build(&scenario, 1, Path::new(""), kernel, &|_, _| ()).map(|_| ());
+    let with = |kernel| build(&scenario, 1, &beside(Path::new("")), kernel).map(|_| ());
     assert!(with(KernelHosts::Refused).is_ok());
     let error = with(KernelHosts::Outside).unwrap_err().to_string();
     assert!(error.starts_with("bulk is unconstrained, which is for the simulator only"), "{error}");

@@ -44,16 +44,13 @@ impl fmt::Display for Template {
     }
 }
 
-/// The template is unknown.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a template: choose dumbbell, chain, star or network")]
-pub struct UnknownTemplate(String);
-
 impl FromStr for Template {
-    type Err = UnknownTemplate;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Template, UnknownTemplate> {
+    fn from_str(text: &str) -> Result<Template, String> {
         let named = |template: &Template| template.to_string() == text;
-        Template::ALL.into_iter().find(named).ok_or_else(|| UnknownTemplate(text.into()))
+        Template::ALL.into_iter().find(named).ok_or_else(|| {
+            format!("`{text}` is not a template: choose dumbbell, chain, star or network")
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use transom_lab::run::{SimulateOptions, judge, simulate};
+use transom_lab::run::{RunOptions, judge, simulate};
 use transom_lab::scenario::{FlowSeries, LinkSeries, Scenario, Series};
 
 use super::*;
@@ -49,8 +49,8 @@ max = "2Mbit/s"
 why = "it is meant to fail"
 "#;
 
-fn options() -> SimulateOptions<'static> {
-    SimulateOptions { directory: Path::new(""), captures: None }
+fn options() -> RunOptions<'static> {
+    RunOptions::new(Path::new(""))
 }
 
 fn resolved() -> Resolved {
@@ -174,10 +174,26 @@ fn the_drawings_can_be_chosen() {
     let one = titles(&[FlowSeries::Ssthresh], &[]);
     assert_eq!(one[0].0, "Slow-start threshold");
     assert_eq!(titles(&[], &[]), [completed]);
-    assert_eq!(
-        titles(&FlowSeries::ALL, &LinkSeries::ALL),
-        titles(&Series::default().flows, &Series::default().links)
-    );
+    let flows = [
+        FlowSeries::Goodput,
+        FlowSeries::Throughput,
+        FlowSeries::Cwnd,
+        FlowSeries::Ssthresh,
+        FlowSeries::Rtt,
+        FlowSeries::Flight,
+        FlowSeries::Retransmissions,
+        FlowSeries::Timeouts,
+    ];
+    let links = [
+        LinkSeries::Throughput,
+        LinkSeries::QueueLength,
+        LinkSeries::QueueDelay,
+        LinkSeries::Drops,
+        LinkSeries::Marks,
+        LinkSeries::WindowTarget,
+        LinkSeries::WindowsRewritten,
+    ];
+    assert_eq!(titles(&flows, &links), titles(&Series::default().flows, &Series::default().links));
 }
 
 #[test]

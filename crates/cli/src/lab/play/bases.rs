@@ -128,7 +128,7 @@ impl Bases {
                 title: format!("{}: {}", experiment.id, title(&scenario, experiment.id)),
                 group: PAPERS,
                 questions: &[],
-                form: scenario.form().map(str::to_owned),
+                form: scenario.form.clone(),
                 text: experiment.text.into(),
                 directory: None,
             });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
-use transom_lab::run::{Observations, SimulateOptions, judge, simulate};
+use transom_lab::run::{Observations, RunOptions, judge, simulate};
 use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
 
 use super::question::Question;
@@ -130,7 +130,7 @@ fn made(
     question: &Question,
     look: impl FnMut(transom_lab::run::Progress<'_>) -> bool,
 ) -> Result<Option<Observations>, String> {
-    let options = SimulateOptions { directory: question.directory(), captures: None };
+    let options = RunOptions::new(question.directory());
     simulate(question.resolved(), question.seed, options, look).map_err(|error| error.to_string())
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use transom_lab::emulate::Record;
 use transom_lab::results::{
-    Compared, Found, Line, Manifest, PlannedRun, SUMMARY_CSV, Store, StoredRun, Summary,
+    Compared, Found, Line, Manifest, PlannedRun, Store, StoredRun, Summary,
 };
 use transom_lab::run::Judgement;
 use transom_lab::scenario::short_settings;
@@ -52,9 +52,9 @@ pub(super) fn show(
                 )
             }
         };
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         all_hold &= manifest.passed() != Some(false);
-        let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
+        let record = Record::read(&stored.directory).context("cannot read emulation.json")?;
         all_hold &= record.as_ref().is_none_or(|record| record.failed().next().is_none());
         waiting += manifest.waiting();
         if shown.json {
@@ -91,14 +91,14 @@ pub(super) fn show(
     }
     if !runs.is_empty() {
         let directory = store.directory().display();
-        output::line(format_args!("Every measure of every run is in {directory}/{SUMMARY_CSV}."))?;
+        output::line(format_args!("Every measure of every run is in {directory}/summary.csv."))?;
         output::line(format_args!("Results are in {directory}."))?;
     }
     Ok(all_hold)
 }
 
 fn as_json(stored: &StoredRun, emulation: Option<&Record>) -> Value {
-    let manifest = stored.manifest();
+    let manifest = &stored.manifest;
     let bands: Vec<&Judgement> = manifest.judgements().collect();
     let mut summary = json!({
         "id": manifest.id,
@@ -112,7 +112,7 @@ fn as_json(stored: &StoredRun, emulation: Option<&Record>) -> Value {
         "bands": bands,
         "waiting": manifest.waiting(),
         "departures": manifest.departures,
-        "directory": stored.directory(),
+        "directory": &stored.directory,
     });
     if let (Some(record), Some(object)) = (emulation, summary.as_object_mut()) {
         object.insert("emulation".into(), json!(record));
@@ -142,8 +142,8 @@ fn main_table(summary: &Summary) -> Vec<String> {
         }
     }
     let mean = |lines: &[&Line], name: &str| {
-        let numbers = lines.iter().flat_map(|line| &line.numbers).filter(|one| one.name == name);
-        let values: Vec<f64> = numbers.filter_map(|one| one.value).collect();
+        let numbers = lines.iter().flat_map(|line| &line.numbers).filter(|(own, _)| own == name);
+        let values: Vec<f64> = numbers.filter_map(|(_, value)| *value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let heads = MAIN.map(|(_, head, _)| head.to_owned());
