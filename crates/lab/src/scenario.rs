@@ -124,7 +124,7 @@ pub(crate) use rate_trace::RateTraces;
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;
 pub use sweep::{Setting, short_paths, short_settings};
-pub use template::Template;
+pub use template::TEMPLATES;
 pub(crate) use trace::{TraceError, read_trace};
 pub use traffic::Program;
 pub(crate) use traffic::{PingProtocol, Traffic};
