@@ -458,8 +458,9 @@ impl Run {
 impl Run {
     fn table(&self, number: usize) -> PyResult<Table> {
         let mut tables = results::arrays(&self.seen).into_iter();
-        let table = tables.nth(number).ok_or_else(|| PyIndexError::new_err("no such table"))?;
-        Table::new(table).map_err(value)
+        let table = tables.nth(number);
+        let (name, columns) = table.ok_or_else(|| PyIndexError::new_err("no such table"))?;
+        Table::new(name, columns).map_err(value)
     }
 
     fn data(&self) -> transom_report::ReportData {

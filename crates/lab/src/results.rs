@@ -41,7 +41,7 @@ mod stored;
 mod summary;
 mod tables;
 
-pub use arrays::{Array, Arrays, Cells, arrays};
+pub use arrays::{Array, Cells, arrays};
 pub use error::StoreError;
 pub use manifest::{Compared, FileEntry, Manifest, State};
 pub use merge::merge;

@@ -1,7 +1,7 @@
 //! A page's figure: stored values and the paper's points as a picture.
 
 use transom_lab::scenario::{Size, Time};
-use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot};
+use transom_report::{Chart, HorizontalAxis, Hue, Section, Shape, Style, plot};
 use transom_sim::units::Rate;
 
 use crate::bench::{BenchChoice, Benchmarks};
@@ -9,6 +9,9 @@ use crate::chosen::{Chosen, choose};
 use crate::findings::{Found, mean};
 use crate::sources::Sources;
 use crate::text::{BenchCurve, CurveText, Figure, is_path};
+
+/// Places and values.
+type Points = Vec<(f64, f64)>;
 
 /// Width and height in pixels: half of a page of text.
 const SIZE: (f64, f64) = (640.0, 320.0);

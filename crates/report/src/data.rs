@@ -5,7 +5,7 @@ use super::number::short;
 
 /// Points as (seconds, value), or as (value of the horizontal axis, value). A value that is not finite is a gap in
 /// the line. A point whose place on the horizontal axis is not finite is left out.
-pub type Points = Vec<(f64, f64)>;
+pub(crate) type Points = Vec<(f64, f64)>;
 
 /// The contents of a report.
 #[derive(Clone, Debug, Default)]

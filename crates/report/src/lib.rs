@@ -74,9 +74,8 @@ pub use block::{Block, Cell, Drawing, Table, Verdict};
 pub use capture::plot_capture;
 pub use connections::{Connections, Seen};
 pub use dash::dash_page;
-pub use data::{
-    Chart, HorizontalAxis, Hue, Points, ReportData, Row, Section, Series, Shape, Style,
-};
+pub(crate) use data::Points;
+pub use data::{Chart, HorizontalAxis, Hue, ReportData, Row, Section, Series, Shape, Style};
 pub use decimate::{MOST_POINTS, decimate};
 pub use event_log::plot_log;
 pub use flent::{FlentTest, compared_tests};

@@ -10,8 +10,9 @@ mod stored;
 
 use std::collections::BTreeMap;
 
+use transom_lab::results::Point;
 use transom_lab::run::Judgement;
-use transom_lab::scenario::{Name, Setting, short_paths, short_settings};
+use transom_lab::scenario::{Name, short_paths, short_settings};
 
 use crate::labels;
 use crate::run::{bounds, verdict};
@@ -45,15 +46,6 @@ struct Overview {
     version: String,
     /// The path of the setting to draw over, if one was chosen.
     over: Option<String>,
-}
-
-/// A point of the sweep.
-#[derive(Debug)]
-struct Point {
-    /// Its number, from one.
-    point: usize,
-    /// The settings of the sweep at its point.
-    settings: Vec<Setting>,
 }
 
 /// A run that is there.
@@ -138,8 +130,7 @@ impl Overview {
 
     fn settings(&self, point: usize) -> String {
         let found = self.points.iter().find(|one| one.point == point);
-        let settings = found.into_iter().flat_map(|point| &point.settings);
-        short_settings(settings.map(|one| (one.path.as_str(), one.value.as_str())))
+        found.map(|point| short_settings(&point.settings)).unwrap_or_default()
     }
 
     /// The names of the settings where whole paths would be in the way. The table of all runs has the paths.

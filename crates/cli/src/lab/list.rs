@@ -210,10 +210,6 @@ fn point_settings(point: Option<usize>, plan: &Option<Plan>) -> &[Setting] {
     points.find(|one| Some(one.point) == point).map_or(&[], |point| &point.settings)
 }
 
-fn listed(settings: &[Setting]) -> String {
-    short_settings(settings.iter().map(|one| (one.path.as_str(), one.value.as_str())))
-}
-
 fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
     let state = state(entry, plan.is_some());
     let directory = entry.directory.clone();
@@ -228,7 +224,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
             state,
             if all == 0 { String::new() } else { format!("{held} of {all}") },
             Bytes(stored.size()?).to_string(),
-            listed(&manifest.settings),
+            short_settings(&manifest.settings),
         ]);
     }
     let planned = entry.planned.as_ref();
@@ -241,7 +237,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
         state,
         String::new(),
         String::new(),
-        listed(point_settings(point, plan)),
+        short_settings(point_settings(point, plan)),
     ])
 }
 

@@ -48,7 +48,6 @@ pub struct Plan {
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[non_exhaustive]
 pub struct Point {
     /// Its number in the scenario, from one.
     pub point: usize,

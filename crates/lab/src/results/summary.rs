@@ -7,6 +7,7 @@ use super::store::Store;
 use super::stored::StoredRun;
 use super::{StoreError, files};
 use crate::run::numbers;
+use crate::scenario::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file for everybody.
@@ -32,8 +33,8 @@ pub struct Line {
     pub seed: u64,
     /// In which state the run is, in the word that all commands have for it.
     pub state: String,
-    /// The settings of the sweep: path and value.
-    pub settings: Vec<(String, String)>,
+    /// The settings of the sweep.
+    pub settings: Vec<Setting>,
     /// The numbers: the name, with the unit, and the value; none where nothing was there to be measured.
     pub numbers: Vec<(String, Option<f64>)>,
 }
@@ -46,14 +47,13 @@ impl Line {
     pub fn of(run: &StoredRun) -> Result<Line, StoreError> {
         let manifest = &run.manifest;
         let name = run.directory.file_name().unwrap_or_default();
-        let settings = manifest.settings.iter();
         Ok(Line {
             run: name.to_string_lossy().into_owned(),
             scenario: manifest.name.clone(),
             point: manifest.point,
             seed: manifest.seed,
             state: manifest.state().to_string(),
-            settings: settings.map(|one| (one.path.to_string(), one.value.to_string())).collect(),
+            settings: manifest.settings.clone(),
             numbers: numbers(&run.scenario()?, &run.observations()?),
         })
     }
@@ -74,7 +74,7 @@ pub struct Summary {
 impl Summary {
     /// Puts lines together.
     pub fn of(lines: Vec<Line>) -> Summary {
-        let settings = lines.iter().flat_map(|line| line.settings.iter().map(|(path, _)| path));
+        let settings = lines.iter().flat_map(|line| line.settings.iter().map(|one| &one.path));
         // What no run has says nothing.
         let numbers = || lines.iter().flat_map(|line| &line.numbers);
         let there: BTreeSet<&String> =
@@ -118,8 +118,8 @@ impl Summary {
     /// The cells of a line in the columns of settings.
     pub(super) fn settings_of<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = &'a str> {
         self.settings.iter().map(|path| {
-            let found = line.settings.iter().find(|(own, _)| own == path);
-            found.map_or("", |(_, value)| value.as_str())
+            let found = line.settings.iter().find(|one| one.path == *path);
+            found.map_or("", |one| one.value.as_str())
         })
     }
 

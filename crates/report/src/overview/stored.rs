@@ -1,13 +1,13 @@
 //! The overview of stored runs.
 
 use rayon::prelude::*;
-use transom_lab::results::{Store, StoreError, StoredRun};
+use transom_lab::results::{Point, Store, StoreError, StoredRun};
 use transom_lab::run::{Judgement, Observations, judge};
 use transom_lab::scenario::{
     Band, Direction, Measure, Name, Quantity, Resolved, Setting, Statistic, Time,
 };
 
-use super::{Overview, Point, RunOfSweep, bottlenecks, profiles};
+use super::{Overview, RunOfSweep, bottlenecks, profiles};
 use crate::{REPORT, ReportData};
 
 /// As many links are measured where nothing is expected.
@@ -132,11 +132,7 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
             description,
             planned: plan.own().count(),
             part: plan.shard.map(|shard| shard.to_string()),
-            points: plan
-                .points
-                .into_iter()
-                .map(|point| Point { point: point.point, settings: point.settings })
-                .collect(),
+            points: plan.points,
             seeds: plan.seeds,
             runs,
             version,
@@ -156,18 +152,15 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
                     seeds.push(manifest.seed);
                 }
             }
-            let planned = runs.len();
-            let command = String::new();
-            let part = None;
             Overview {
+                command: String::new(),
                 title,
                 description,
+                planned: runs.len(),
+                part: None,
                 points,
                 seeds,
                 runs,
-                planned,
-                part,
-                command,
                 version,
                 over: None,
             }

@@ -1,6 +1,6 @@
 //! The page of a sweep, from judgements made by hand.
 
-use transom_lab::scenario::{Resolved, Scenario};
+use transom_lab::scenario::{Resolved, Scenario, Setting};
 
 use super::*;
 use crate::{HorizontalAxis, Style};

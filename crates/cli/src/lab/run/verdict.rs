@@ -154,7 +154,6 @@ fn main_table(summary: &Summary) -> Vec<String> {
             mean(lines, name).map(|value| transom_report::short(value * factor)).unwrap_or_default()
         });
         let settings = lines.first().map(|line| line.settings.as_slice()).unwrap_or_default();
-        let settings = settings.iter().map(|(path, value)| (path.as_str(), value.as_str()));
         let [a, b, c, d, e, f] = cells;
         table.push([point.to_string(), a, b, c, d, e, f, short_settings(settings)]);
     }
