@@ -249,5 +249,5 @@ pub(crate) fn picture(title: &str, unit: &str, ways: &[(&str, Vec<Duration>)]) -
     let label = format!("{unit}, the fastest first, %");
     let across = HorizontalAxis::Number { label, logarithmic: false };
     let section = Section { title: title.into(), across, charts: vec![chart.clone()] };
-    plot(&section, &chart).file()
+    plot(&section, &chart).to_string()
 }

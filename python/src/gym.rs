@@ -5,7 +5,7 @@
 //! while somebody thinks, an action takes effect at the event that it answers, and a policy that decides the same by itself gives the same run,
 //! bit for bit. A [`Fleet`] answers all of its episodes in one call, without Python's lock.
 //!
-//! In real time ([`emulate_with`]) the network does not stand still, so the wait has a bound.
+//! In real time ([`emulate`]) the network does not stand still, so the wait has a bound.
 
 use crate::error::value;
 use pyo3::prelude::*;
@@ -20,10 +20,10 @@ use std::time::Duration as Patience;
 use transom_extensions::policy::{
     Action, Decider, INPUTS, Network, Observation, Period, Seen, controller, extension,
 };
-use transom_lab::emulate::{EmulateOptions, emulate_with};
-use transom_lab::run::{Observations, SimulateOptions, simulate_with};
+use transom_lab::emulate::emulate;
+use transom_lab::run::{Observations, RunOptions, simulate};
 use transom_lab::scenario::{Name, Resolved, Scenario};
-use transom_sim::measure::FlowSample;
+use transom_sim::measure::{FlowSample, Recorder};
 use transom_tcp::Profile;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, Controller};
 use transom_tcp::extension::{
@@ -311,19 +311,19 @@ fn run(
             });
         }
     };
-    let goes_on = |_: transom_lab::run::Progress<'_>| !closed.load(Ordering::Relaxed);
+    let goes_on = |_: Duration, _: &Recorder| !closed.load(Ordering::Relaxed);
     let gone = || "the episode was closed".to_owned();
+    let options = RunOptions { change: &change, ..RunOptions::new(&plan.directory) };
     if plan.real_time {
         let output = std::env::temp_dir();
-        let options = EmulateOptions { directory: &plan.directory, output: &output };
-        let seen = emulate_with(&plan.resolved, plan.seed, options, &change, goes_on);
+        let options = RunOptions { output: Some(&output), ..options };
+        let seen = emulate(&plan.resolved, plan.seed, options, goes_on);
         return seen
             .map_err(|error| error.to_string())?
             .ok_or_else(gone)
-            .map(|done| Box::new(done.observations));
+            .map(|(seen, _)| Box::new(seen));
     }
-    let options = SimulateOptions { directory: &plan.directory, captures: None };
-    let seen = simulate_with(&plan.resolved, plan.seed, options, &change, goes_on);
+    let seen = simulate(&plan.resolved, plan.seed, options, goes_on);
     seen.map_err(|error| error.to_string())?.ok_or_else(gone).map(Box::new)
 }
 
@@ -483,8 +483,8 @@ pub(crate) fn rollout<'py>(
                 steer(profile, period, trusted, move || Box::new(network.clone()));
             }
         };
-        let options = SimulateOptions { directory: &directory, captures: None };
-        simulate_with(&resolved, seed, options, &change, |_| true).map_err(value)
+        let options = RunOptions { change: &change, ..RunOptions::new(&directory) };
+        simulate(&resolved, seed, options, |_, _| true).map_err(value)
     })?;
     let seen = seen.ok_or_else(|| value("the run was broken off"))?;
     summary(py, &seen, resolved.scenario.warm_up.0)

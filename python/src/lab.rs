@@ -10,9 +10,9 @@ use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use transom_lab::emulate::{EmulateOptions, Emulation, ProgramReport, emulate};
+use transom_lab::emulate::{ProgramReport, Record, emulate};
 use transom_lab::results::{self, Choice, Found, Plan, Store};
-use transom_lab::run::{Judgement, Observations, SimulateOptions, judge, simulate_with};
+use transom_lab::run::{self, Judgement, Observations, RunOptions, judge};
 use transom_lab::scenario::{self, Resolved, Variant};
 use transom_report::{Page, RunInfo, labels, plot};
 
@@ -69,13 +69,13 @@ impl Scenario {
     /// The seeds.
     #[getter]
     fn seeds(&self) -> Vec<u64> {
-        self.scenario.seeds().to_vec()
+        self.scenario.seeds.clone()
     }
 
     /// The names of its forms.
     #[getter]
     fn forms(&self) -> Vec<String> {
-        self.scenario.forms().to_vec()
+        self.scenario.forms.clone()
     }
 
     /// What the sweep sets at a point, counted from one.
@@ -128,10 +128,10 @@ impl Scenario {
             true => Path::new("."),
             false => &self.directory,
         };
-        let options = EmulateOptions { directory, output: output.path() };
+        let options = RunOptions { output: Some(output.path()), ..RunOptions::new(directory) };
         let mut told = Told::new(&variant.resolved, progress, None);
         let emulated = py.detach(|| {
-            emulate(&variant.resolved, seed, options, |seen| told.look(seen.reached.as_nanos()))
+            emulate(&variant.resolved, seed, options, |reached, _| told.look(reached.as_nanos()))
         });
         told.failure()?;
         let emulated = emulated.map_err(|error| {
@@ -143,7 +143,7 @@ impl Scenario {
             }
             PyRuntimeError::new_err(text)
         })?;
-        let Emulation { observations: seen, fidelity, programs } =
+        let (seen, Record { fidelity, programs }) =
             emulated.ok_or_else(|| value("the run was broken off"))?;
         let judgements = judge(&variant.resolved, &seen);
         let points = self.scenario.points();
@@ -288,14 +288,14 @@ fn simulate(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Observations> {
     let mut told = Told::new(resolved, progress, (!chosen.keep).then(|| chosen.errors.clone()));
-    let options = SimulateOptions { directory: &scenario.directory, captures };
     let change = |name: &scenario::Name, profile: &mut transom_tcp::Profile| {
         if let Some(units) = chosen.units.get(name.as_str()) {
             units.put(profile);
         }
     };
+    let options = RunOptions { directory: &scenario.directory, output: captures, change: &change };
     let seen = py.detach(|| {
-        simulate_with(resolved, seed, options, &change, |seen| told.look(seen.reached.as_nanos()))
+        run::simulate(resolved, seed, options, |reached, _| told.look(reached.as_nanos()))
     });
     chosen.raised()?;
     told.failure()?;
@@ -340,7 +340,7 @@ impl Run {
     fn failed_programs(&self) -> Vec<(String, String)> {
         let programs = self.emulated.iter().flat_map(|emulated| &emulated.programs);
         let failed = programs.filter(|one| !one.succeeded());
-        failed.map(|one| (one.flow.to_string(), labels::end(one.end).to_string())).collect()
+        failed.map(|one| (one.flow.to_string(), one.end.to_string())).collect()
     }
 
     /// The point of the sweep, counted from one.
@@ -429,7 +429,7 @@ impl Run {
         let charts = data.sections.iter().flat_map(|section| {
             section.charts.iter().map(move |chart| Plot {
                 title: chart.title.clone(),
-                svg: plot(section, chart).file(),
+                svg: plot(section, chart).to_string(),
             })
         });
         charts.collect()
@@ -458,8 +458,9 @@ impl Run {
 impl Run {
     fn table(&self, number: usize) -> PyResult<Table> {
         let mut tables = results::arrays(&self.seen).into_iter();
-        let table = tables.nth(number).ok_or_else(|| PyIndexError::new_err("no such table"))?;
-        Table::new(table).map_err(value)
+        let table = tables.nth(number);
+        let (name, columns) = table.ok_or_else(|| PyIndexError::new_err("no such table"))?;
+        Table::new(name, columns).map_err(value)
     }
 
     fn data(&self) -> transom_report::ReportData {
@@ -576,7 +577,7 @@ impl Results {
                 (stored, seen, false)
             }
         };
-        let judgements = stored.manifest().judgements().cloned().collect();
+        let judgements = stored.manifest.judgements().cloned().collect();
         let points = scenario.scenario.points();
         let errors = Mutex::default();
         Ok((Run { variant, seed, points, seen, judgements, errors, emulated: None }, there))
@@ -589,7 +590,7 @@ impl Results {
                 let (scenario, seen) =
                     (run.scenario().map_err(value)?, run.observations().map_err(value)?);
                 let data = transom_report::stored_run(Some(&self.plan), &run, &scenario, &seen)?;
-                transom_report::write(&run.directory().join(transom_report::REPORT), &data)?;
+                transom_report::write(&run.directory.join(transom_report::REPORT), &data)?;
             }
             let index = self.store.directory().join(transom_report::INDEX);
             if let Some(data) = transom_report::sweep(&self.store, None).map_err(value)? {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::collections::HashMap;
 use std::sync::Arc;
-use transom_lab::results::{Arrays, Cells};
+use transom_lab::results::{Array, Cells};
 
 /// A table of results. Arrow's PyCapsule interface gives it to others without a copy: ``polars.DataFrame(table)``,
 /// ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)``.
@@ -21,9 +21,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(arrays: Arrays) -> Result<Table, ArrowError> {
+    pub(crate) fn new(name: &'static str, arrays: Vec<Array>) -> Result<Table, ArrowError> {
         let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
-        for array in arrays.columns {
+        for array in arrays {
             let (kind, optional, cells): (_, _, ArrayRef) = match array.cells {
                 Cells::Texts(texts) => {
                     let mut built = StringBuilder::new();
@@ -42,7 +42,7 @@ impl Table {
             columns.push(cells);
         }
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-        Ok(Table { name: arrays.name, batch })
+        Ok(Table { name, batch })
     }
 }
 

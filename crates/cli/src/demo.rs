@@ -255,7 +255,7 @@ fn page(
         kernel_sends_back: network.peer_name() == "the kernel",
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
-    transfers.data()
+    ReportData::from(&transfers)
 }
 
 /// Writes `len` bytes of data that does not compress.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::{Ended, finish, installed, lab, run, transom, wait};
-use transom_lab::scenario::{Scenario, Traffic};
+use transom_lab::scenario::Scenario;
 
 /// A scenario whose client leaves a mark where it ran.
 fn scenario(directory: &Path, mark: &str) -> PathBuf {
@@ -143,11 +143,11 @@ fn the_gallery_and_the_papers_run_no_programs() {
                 continue;
             }
             count += 1;
-            let forms = Scenario::load(&file, None).unwrap().forms().to_vec();
+            let forms = Scenario::load(&file, None).unwrap().forms;
             for form in std::iter::once(None).chain(forms.iter().map(|form| Some(form.as_str()))) {
                 let scenario = Scenario::load(&file, form).unwrap();
                 let flows = scenario.sweep().flat_map(|variant| variant.resolved.flows);
-                let programs = flows.filter(|flow| matches!(flow.traffic, Traffic::Program(_)));
+                let programs = flows.filter(|flow| flow.program().is_some());
                 assert_eq!(programs.count(), 0, "{}", file.display());
             }
         }

@@ -48,11 +48,11 @@ fn the_expectations_of_the_scenarios_hold() {
         let runs = store.runs().unwrap();
         assert_eq!(runs.len(), store.plan().unwrap().unwrap().runs.len());
         for run in runs {
-            assert_eq!(run.manifest().passed(), Some(true));
+            assert_eq!(run.manifest.passed(), Some(true));
             for file in
                 ["scenario.toml", "flows.csv", "links.csv", "completions.csv", "report.html"]
             {
-                assert!(run.directory().join(file).is_file(), "{run:?} has no {file}");
+                assert!(run.directory.join(file).is_file(), "{run:?} has no {file}");
             }
             assert!(run.observations().unwrap().packets > 0);
         }
@@ -96,9 +96,9 @@ fn the_same_run_gives_the_same_bytes() {
         assert!(status.success());
         let run = Store::open(&results).unwrap().runs().unwrap().remove(0);
         // The manifest has the hashes of all others.
-        assert_eq!(run.manifest().files.len(), 7);
+        assert_eq!(run.manifest.files.len(), 7);
         let files = ["run.json".to_owned(), format!("flows.{}", support::TABLE)];
-        all.push(files.map(|file| std::fs::read(run.directory().join(file)).unwrap()));
+        all.push(files.map(|file| std::fs::read(run.directory.join(file)).unwrap()));
     }
     assert!(all[0] == all[1]);
 }

@@ -89,7 +89,7 @@ fn every_byte_of_the_kernels_transfer_is_accounted_for() {
     assert!(capture.damage.is_empty(), "{:?}", capture.damage);
     let [connection] = &capture.connections[..] else { panic!("{:?}", capture.connections.len()) };
     assert_eq!(connection.ends[1].port(), port);
-    assert!(connection.has_handshake());
+    assert_eq!(connection.synchronised, [true; 2]);
     let [there, back] = &connection.ways;
     assert_eq!((there.counts.bytes, back.counts.bytes), (BYTES as u64, 0));
     // Lost before the capture, they fill holes.

@@ -220,7 +220,7 @@ fn stored_points_are_not_run_again() {
     let page = |results: &str| {
         let store = Store::open(&place.path(results)).unwrap();
         let run = store.runs().unwrap().remove(0);
-        fs::read_to_string(run.directory().join("report.html")).unwrap()
+        fs::read_to_string(run.directory.join("report.html")).unwrap()
     };
     assert_ne!(page("results/sweep"), page("before"));
     assert!(page("before").contains("transom lab run scenario.toml --point 1 --seed 1"));

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 
-use crate::emulate::{EmulateError, EmulateOptions, Fidelity, emulate, measured_delays};
-use crate::run::{Observations, numbers};
+use crate::emulate::{Fidelity, emulate, measured_delays};
+use crate::run::{Observations, RunError, RunOptions, numbers};
 use crate::scenario::{Resolved, Scenario};
 use transom_sim::measure::percentile;
 use transom_tcp::time::{Duration, Instant};
@@ -100,15 +100,17 @@ impl RateAccuracy {
     }
 
     fn is_held(&self) -> bool {
-        self.share() >= HELD && !self.fidelity.is_late()
+        self.share() >= HELD && self.fidelity.late.is_empty()
     }
 }
 
 /// Measures the emulator. It takes a minute or two. `progress` gets the name of each step, and ends the measurement by returning false.
 ///
 /// # Errors
-/// [`EmulateError`] if the system does not let it.
-pub fn measure(mut progress: impl FnMut(&str) -> bool) -> Result<Option<Accuracy>, EmulateError> {
+/// [`RunError`] if the system does not let it.
+pub fn measure_accuracy(
+    mut progress: impl FnMut(&str) -> bool,
+) -> Result<Option<Accuracy>, RunError> {
     let mut tell = |text: String| progress(&text);
     if !tell("a link of 100 Mbit/s".into()) {
         return Ok(None);
@@ -135,7 +137,7 @@ pub fn measure(mut progress: impl FnMut(&str) -> bool) -> Result<Option<Accuracy
 fn search(
     sender: &str,
     tell: &mut impl FnMut(String) -> bool,
-) -> Result<Option<Option<RateAccuracy>>, EmulateError> {
+) -> Result<Option<Option<RateAccuracy>>, RunError> {
     let (mut low, mut high) = (SLOWEST, FASTEST);
     let mut best = None;
     let mut rate = 1_000_000_000;
@@ -172,17 +174,17 @@ fn transfer(
     sender: &str,
     rate: u64,
     keep_running: &mut impl FnMut() -> bool,
-) -> Result<Option<RateAccuracy>, EmulateError> {
+) -> Result<Option<RateAccuracy>, RunError> {
     let scenario = scenario(sender, rate);
-    let options = EmulateOptions { directory: Path::new(""), output: Path::new("") };
-    let emulation = emulate(&scenario, 1, options, |_| keep_running())?;
-    Ok(emulation.map(|emulation| {
-        let (goodput, packets) = seen(&scenario, &emulation.observations);
+    let options = RunOptions::new(Path::new(""));
+    let emulated = emulate(&scenario, 1, options, |_, _| keep_running())?;
+    Ok(emulated.map(|(observations, record)| {
+        let (goodput, packets) = seen(&scenario, &observations);
         RateAccuracy {
             nominal: rate,
             delivered: goodput / PAYLOAD,
             packets_per_second: packets,
-            fidelity: emulation.fidelity,
+            fidelity: record.fidelity,
         }
     }))
 }
@@ -191,7 +193,7 @@ fn transfer(
 fn seen(scenario: &Resolved, seen: &Observations) -> (f64, f64) {
     let begin = Instant::ZERO + scenario.scenario.warm_up.0;
     let mut numbers = numbers(scenario, seen).into_iter();
-    let goodput = numbers.find(|one| one.name == "goodput_bps").and_then(|one| one.value);
+    let goodput = numbers.find(|(name, _)| name == "goodput_bps").and_then(|(_, value)| value);
     let time =
         scenario.scenario.duration.0.as_secs_f64() - scenario.scenario.warm_up.0.as_secs_f64();
     let packets: u64 = seen

@@ -36,107 +36,45 @@ mod worker;
 
 use std::error::Error;
 use std::fmt;
-use std::path::Path;
 
-use transom_device::namespace::{Namespace, NamespaceError};
-use transom_tcp::Profile;
+use transom_device::namespace::Namespace;
+use transom_sim::measure::Recorder;
+use transom_tcp::time::Duration;
 
-use crate::run::{Observations, Progress, RunError};
-use crate::scenario::{Name, Resolved};
+use crate::run::{Observations, RunError, RunOptions};
+use crate::scenario::Resolved;
 
 pub(crate) use delay::measured_delays;
-pub use fidelity::{Fidelity, Lag};
+pub use fidelity::Fidelity;
 pub use programs::{ProgramEnd, ProgramReport, Role};
 pub use record::Record;
-
-/// Why a scenario cannot be emulated, or broke off.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmulateError {
-    /// The scenario itself.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The system gives no network namespace.
-    #[error("cannot make a network namespace for a host with the kernel's TCP")]
-    Namespace(#[from] NamespaceError),
-    /// Something about a flow that cannot be, such as a program that is not there or does not listen.
-    #[error("flow {flow}: {what}")]
-    Flow {
-        /// The flow.
-        flow: Name,
-        /// What is wrong.
-        what: String,
-    },
-    /// Something else that the system refused.
-    #[error("{what}")]
-    System {
-        /// What cannot be done, and with what.
-        what: String,
-        /// Why.
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
 
 /// The error of something that the system refused. For [`Result::map_err`].
 fn system<E: Into<Box<dyn Error + Send + Sync>>>(
     what: impl fmt::Display,
-) -> impl FnOnce(E) -> EmulateError {
-    move |source| EmulateError::System { what: what.to_string(), source: source.into() }
-}
-
-/// How to emulate.
-#[derive(Clone, Copy, Debug)]
-pub struct EmulateOptions<'a> {
-    /// The scenario's own directory: trace files are relative to it, and programs run in it.
-    pub directory: &'a Path,
-    /// The directory for the output of programs: FLOW.client.stdout and the like. It must exist.
-    pub output: &'a Path,
-}
-
-/// The results of an emulated run.
-#[derive(Clone, Debug)]
-pub struct Emulation {
-    /// The observations, as of a simulated run.
-    pub observations: Observations,
-    /// How far it can be believed.
-    pub fidelity: Fidelity,
-    /// The ends of the programs.
-    pub programs: Vec<ProgramReport>,
+) -> impl FnOnce(E) -> RunError {
+    move |source| RunError::System { what: what.to_string(), source: source.into() }
 }
 
 /// Runs a scenario in real time. `progress` is called ten times a second, and ends the run by returning false; then there is no result, and nothing
 /// is left behind.
 ///
 /// # Errors
-/// [`EmulateError`]: what is needed is not there, or the system refuses it.
+/// [`RunError`]: what is needed is not there, or the system refuses it.
 pub fn emulate(
     scenario: &Resolved,
     seed: u64,
-    options: EmulateOptions<'_>,
-    progress: impl FnMut(Progress<'_>) -> bool,
-) -> Result<Option<Emulation>, EmulateError> {
-    emulate_with(scenario, seed, options, &|_, _| (), progress)
-}
-
-/// Like [`emulate`], with a change of profiles as in [`simulate_with`](crate::run::simulate_with). It changes those of hosts with Transom's TCP.
-///
-/// # Errors
-/// Those of [`emulate`], and [`RunError::Profile`] if a changed profile does not work.
-pub fn emulate_with(
-    scenario: &Resolved,
-    seed: u64,
-    options: EmulateOptions<'_>,
-    change: &dyn Fn(&Name, &mut Profile),
-    progress: impl FnMut(Progress<'_>) -> bool,
-) -> Result<Option<Emulation>, EmulateError> {
-    stage::Stage::set(scenario, seed, options, change)?.play(progress)
+    options: RunOptions<'_>,
+    progress: impl FnMut(Duration, &Recorder) -> bool,
+) -> Result<Option<(Observations, Record)>, RunError> {
+    stage::Stage::set(scenario, seed, &options)?.play(progress)
 }
 
 /// Says at once if this process may not make the hosts that an emulation needs.
 ///
 /// # Errors
-/// [`EmulateError::Namespace`].
-pub fn permitted() -> Result<(), EmulateError> {
+/// [`RunError::Namespace`].
+pub fn permitted() -> Result<(), RunError> {
     Ok(Namespace::new().map(drop)?)
 }
 

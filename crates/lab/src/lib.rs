@@ -1,7 +1,7 @@
 //! Experiments: scenarios, runs in the simulator, and real packets in real time.
 //!
 //! A [`scenario`] is an experiment in one TOML file. A [`run`] is its execution with a seed in the simulator, and [`emulate`] runs it in
-//! real time, with hosts that have the kernel's TCP; [`accuracy`] measures how exactly. [`results`] are the stored runs. [`play`] changes a
+//! real time, with hosts that have the kernel's TCP; [`measure_accuracy()`] measures how exactly. [`results`] are the stored runs. [`play`] changes a
 //! scenario value by value, and looks at one moment of a run.
 //!
 //! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock. The simulated path works on
@@ -33,7 +33,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod accuracy;
+mod accuracy;
 pub mod emulate;
 mod emulated;
 pub mod play;
@@ -43,6 +43,7 @@ pub mod scenario;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use accuracy::{Accuracy, measure_accuracy};
 pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};
 
 /// Locks a mutex. What it guards is whole, whoever panicked.

@@ -41,15 +41,15 @@ mod stored;
 mod summary;
 mod tables;
 
-pub use arrays::{Array, Arrays, Cells, arrays};
+pub use arrays::{Array, Cells, arrays};
 pub use error::StoreError;
 pub use manifest::{Compared, FileEntry, Manifest, State};
-pub use merge::{MergeError, merge};
+pub use merge::merge;
 pub use pending::{Pending, Run};
-pub use plan::{Choice, Plan, PlannedRun, Point, Shard, ShardError};
+pub use plan::{Choice, Plan, PlannedRun, Point, Shard};
 pub use store::{Entry, Found, Store};
 pub use stored::StoredRun;
-pub use summary::{Line, SUMMARY_CSV, SUMMARY_PARQUET, Summary};
+pub use summary::{Line, Summary};
 
 /// The form in which results are stored. It changes when an older program could misread what a newer one has written, or the other way
 /// round.

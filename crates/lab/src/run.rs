@@ -12,16 +12,17 @@ mod numbers;
 mod observations;
 mod unfinished;
 
-use crate::scenario::{Name, Resolved};
+use crate::scenario::{Name, Resolved, TraceError};
 use build::{KernelHosts, build};
+use std::error::Error;
 use std::path::{Path, PathBuf};
+use transom_device::namespace::NamespaceError;
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::{Profile, ProfileError};
 
 pub use judge::{Judgement, compare, course, judge};
-pub use numbers::Number;
 pub(crate) use numbers::numbers;
 pub use observations::{FlowObservations, LinkObservations, Observations};
 pub(crate) use unfinished::Files;
@@ -29,17 +30,7 @@ pub(crate) use unfinished::Files;
 /// The number of progress reports of a run.
 const STEPS: u64 = 200;
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Progress<'a> {
-    /// The time reached in the network, of the scenario's duration.
-    pub reached: Duration,
-    /// The observations so far.
-    pub recorder: &'a Recorder,
-}
-
-/// Why a scenario cannot be run.
+/// Why a scenario cannot be run, in virtual or in real time, or broke off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -58,9 +49,9 @@ pub enum RunError {
         error: std::io::Error,
     },
     /// A trace cannot be read, or is another one than when the scenario was.
-    #[error(transparent)]
-    Trace(#[from] crate::scenario::TraceError),
-    /// A changed profile does not work; see [`simulate_with`].
+    #[error("{0}")]
+    Trace(String),
+    /// A changed profile does not work; see [`RunOptions::change`].
     #[error("flow {0}: {1}")]
     Profile(Name, ProfileError),
     /// The network.
@@ -72,16 +63,53 @@ pub enum RunError {
     /// More flows to one host than it has ports.
     #[error("host {0} has more flows than ports")]
     Ports(Name),
+    /// The system gives no network namespace.
+    #[error("cannot make a network namespace for a host with the kernel's TCP")]
+    Namespace(#[from] NamespaceError),
+    /// Something about an emulated flow that cannot be, such as a program that is not there or does not listen.
+    #[error("flow {flow}: {what}")]
+    Flow {
+        /// The flow.
+        flow: Name,
+        /// What is wrong.
+        what: String,
+    },
+    /// Something else that the system refused.
+    #[error("{what}")]
+    System {
+        /// What cannot be done, and with what.
+        what: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
 }
 
-/// The files of a run, read and written.
-#[derive(Clone, Copy, Debug)]
-pub struct SimulateOptions<'a> {
-    /// The directory of the scenario's trace files: its own.
+impl From<TraceError> for RunError {
+    fn from(error: TraceError) -> RunError {
+        RunError::Trace(error.to_string())
+    }
+}
+
+/// The surroundings of a run: its files, and what a program changes of it.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// The scenario's own directory: trace files are relative to it, and programs run in it.
     pub directory: &'a Path,
-    /// An existing directory for the captures and event logs that the scenario requests. Each link has two captures,
-    /// `capture-LINK@NODE.pcapng`, one for either end; an event log is `log-HOST.tlog`. Without it nothing is captured or logged.
-    pub captures: Option<&'a Path>,
+    /// An existing directory for the captures and event logs that the scenario requests, and for the output of programs. Each link has two
+    /// captures, `capture-LINK@NODE.pcapng`, one for either end; an event log is `log-HOST.tlog`; a program has `FLOW.client.stdout` and
+    /// the like. Without it nothing is captured or logged, and the output of programs is lost.
+    pub output: Option<&'a Path>,
+    /// A change of profiles: for congestion controllers and extensions that a program brings and a scenario cannot name. It gets the name
+    /// of each flow and the profile of those of its connections that send the flow's data: for requests, the server's. Hosts with the
+    /// kernel's TCP have none. A run with a change is not the one that its scenario and seed identify.
+    pub change: &'a (dyn Fn(&Name, &mut Profile) + Sync),
+}
+
+impl<'a> RunOptions<'a> {
+    /// A run without output, and without changes.
+    pub fn new(directory: &'a Path) -> RunOptions<'a> {
+        RunOptions { directory, output: None, change: &|_, _| () }
+    }
 }
 
 /// The names of the captures and event logs that a scenario asks for. A run whose directory has not all of them lacks something.
@@ -89,8 +117,8 @@ pub fn files(scenario: &Resolved) -> impl Iterator<Item = String> {
     capture::file_names(scenario).chain(event_log::file_names(scenario))
 }
 
-/// Runs a scenario in virtual time. `progress` is called now and then, and ends the run by returning false; there are no observations
-/// then, and no captures or logs.
+/// Runs a scenario in virtual time. `progress` is called now and then with the time reached in the network, of the scenario's duration, and what has been
+/// recorded. It ends the run by returning false; there are no observations then, and no captures or logs.
 ///
 /// # Errors
 /// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture or a log cannot be
@@ -98,31 +126,11 @@ pub fn files(scenario: &Resolved) -> impl Iterator<Item = String> {
 pub fn simulate(
     scenario: &Resolved,
     seed: u64,
-    options: SimulateOptions<'_>,
-    progress: impl FnMut(Progress<'_>) -> bool,
+    options: RunOptions<'_>,
+    mut progress: impl FnMut(Duration, &Recorder) -> bool,
 ) -> Result<Option<Observations>, RunError> {
-    simulate_with(scenario, seed, options, &|_, _| (), progress)
-}
-
-/// Like [`simulate`], with a change of profiles: for congestion controllers and extensions that a program brings and a scenario cannot name.
-/// `change` gets the name of each flow and the profile of those of its connections that send the flow's data: for requests, the server's. A run with a change
-/// is not the one that its scenario and seed identify.
-///
-/// # Errors
-/// Those of [`simulate`], and [`RunError::Profile`] if a changed profile does not work.
-pub fn simulate_with(
-    scenario: &Resolved,
-    seed: u64,
-    options: SimulateOptions<'_>,
-    change: &dyn Fn(&Name, &mut Profile),
-    mut progress: impl FnMut(Progress<'_>) -> bool,
-) -> Result<Option<Observations>, RunError> {
-    let SimulateOptions { directory, captures } = options;
-    let mut built = build(scenario, seed, directory, KernelHosts::Refused, change)?;
-    let files = match captures {
-        Some(directory) => Files::begin(scenario, &mut built, directory)?,
-        None => Files::default(),
-    };
+    let mut built = build(scenario, seed, &options, KernelHosts::Refused)?;
+    let files = Files::begin(scenario, &mut built, options.output)?;
     let mut recorder = Recorder::new(scenario.scenario.sample_interval.0, built.links());
     let end = scenario.scenario.duration.0;
     for step in 1..=STEPS {
@@ -130,7 +138,7 @@ pub fn simulate_with(
             (u128::from(end.as_nanos()) * u128::from(step) / u128::from(STEPS)) as u64,
         );
         recorder.run_until(&mut built.network, Instant::ZERO + reached)?;
-        if !progress(Progress { reached, recorder: &recorder }) {
+        if !progress(reached, &recorder) {
             return Ok(None);
         }
     }

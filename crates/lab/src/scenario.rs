@@ -103,47 +103,49 @@ pub use bands::Comparison;
 pub use bound::{Bound, Unit};
 pub use claim::{Claim, Control, Judged};
 pub use composition::Composition;
-pub use cost::{MOST_RUNS, runs};
-pub(crate) use distribution::SizeDistribution;
-pub use distribution::{Distribution, DistributionError, TimeDistribution};
-pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{
-    Band, Direction, Measure, MeasureSource, Quantity, Requirement, Statistic, TimeCourse,
-};
+pub use cost::too_many_runs;
+pub(crate) use distribution::{Distribution, SizeDistribution, TimeDistribution};
+pub use error::{Diagnostic, Errors};
+pub(crate) use expect::MeasureSource;
+pub use expect::{Band, Direction, Measure, Quantity, Statistic};
 pub use extensions::Extensions;
 pub use flow::Flow;
 pub use header::Header;
-pub use host::{Host, HostKind, KernelCongestion, Router};
+pub(crate) use host::KernelCongestion;
+pub use host::{Host, HostKind, Router};
 pub use link::Link;
 pub use measure::{FlowSeries, LinkSeries, Series};
 pub use name::Name;
 pub use paper::Paper;
 pub use profile::ProfileOptions;
-pub use quantity::{Count, Number, Size, Time};
+pub(crate) use quantity::Count;
+pub use quantity::{Number, Size, Time};
 pub(crate) use rate_trace::RateTraces;
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;
 pub use sweep::{Setting, short_paths, short_settings};
-pub use template::Template;
-pub use trace::TraceError;
-pub(crate) use trace::read_trace;
-pub(crate) use traffic::PingProtocol;
-pub use traffic::{
-    AppLimited, Bulk, Companion, OnOffUdp, Ping, Program, RequestResponse, Trace, Traffic,
-    Transfer, Web,
-};
+pub use template::TEMPLATES;
+pub(crate) use trace::{TraceError, read_trace};
+pub use traffic::Program;
+pub(crate) use traffic::{PingProtocol, Traffic};
 
 /// A scenario that has been checked: every point of its sweep can be run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     tree: Table,
     sweep: Sweep,
-    seeds: Vec<u64>,
-    directory: Option<PathBuf>,
-    form: Option<String>,
-    forms: Vec<String>,
-    paper: Option<Paper>,
-    sha256: [u8; 32],
+    /// The seeds it asks for: there is a run for each, at each point of the sweep.
+    pub seeds: Vec<u64>,
+    /// The directory of the files that it names and of its programs; `None` if it was read from a text.
+    pub directory: Option<PathBuf>,
+    /// The name of its form; none for the default one.
+    pub form: Option<String>,
+    /// The names of the forms that it can have.
+    pub forms: Vec<String>,
+    /// Which experiment of a paper it is, if it is one.
+    pub paper: Option<Paper>,
+    /// The SHA-256 of the text that was read, even if the file has changed since.
+    pub sha256: [u8; 32],
 }
 
 /// One point of a scenario's sweep.
@@ -270,36 +272,6 @@ impl Scenario {
             open.check(links, problems);
         }
         (tree, sweep, seeds)
-    }
-
-    /// The name of its form; none for the default one.
-    pub fn form(&self) -> Option<&str> {
-        self.form.as_deref()
-    }
-
-    /// The names of the forms that it can have.
-    pub fn forms(&self) -> &[String] {
-        &self.forms
-    }
-
-    /// The SHA-256 of the text that was read, even if the file has changed since.
-    pub fn sha256(&self) -> [u8; 32] {
-        self.sha256
-    }
-
-    /// The directory of the files that it names and of its programs; `None` if it was read from a text.
-    pub fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref()
-    }
-
-    /// Which experiment of a paper it is, if it is one.
-    pub fn paper(&self) -> Option<&Paper> {
-        self.paper.as_ref()
-    }
-
-    /// The seeds it asks for: there is a run for each, at each point of the sweep.
-    pub fn seeds(&self) -> &[u64] {
-        &self.seeds
     }
 
     /// How many points the sweep has; one without a sweep.

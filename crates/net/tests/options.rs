@@ -6,7 +6,7 @@ use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{PathMtuDiscovery, Setting, Stack, TcpListener, TcpStream, WriteOptions};
 use transom_stack::ListenConfig;
 use transom_tcp::AckChoice;
-use transom_tcp::exchange::Choice;
+use transom_tcp::UnitChoice;
 
 /// A call that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -178,7 +178,7 @@ fn a_read_waits_for_the_low_water_mark() {
 fn quick_acknowledgements() {
     let (near, _far, _hosts) = connected();
     let quick = AckChoice::Quick(Duration::from_millis(200).into());
-    near.exchange(Choice::Acknowledgements(quick)).unwrap();
+    near.exchange(UnitChoice::Acknowledgements(quick)).unwrap();
     assert!(near.quickack().unwrap());
     near.set_quickack(false).unwrap();
     assert!(!near.quickack().unwrap());

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Capabilities, Device, RxPacket, TxPacket};
 use transom_net::{Stack, TcpListener, TcpStream};
-use transom_tcp::exchange::Choice;
+use transom_tcp::UnitChoice;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::{AckChoice, CongestionChoice, PacingChoice};
 
@@ -314,11 +314,11 @@ fn units_are_exchanged_while_data_flows() {
     assert!(refused.to_string().contains("what is known of the data in flight"), "{refused}");
     // A controller that counts on pacing keeps it.
     client.recompose("bbr").unwrap();
-    let unpaced = client.exchange(Choice::Pacing(PacingChoice::None)).unwrap_err();
+    let unpaced = client.exchange(UnitChoice::Pacing(PacingChoice::None)).unwrap_err();
     assert_eq!(unpaced.kind(), io::ErrorKind::InvalidInput);
-    client.exchange(Choice::Acknowledgements(AckChoice::Immediate)).unwrap();
-    client.exchange(Choice::Congestion(CongestionChoice::reno())).unwrap();
-    client.exchange(Choice::Pacing(PacingChoice::None)).unwrap();
+    client.exchange(UnitChoice::Acknowledgements(AckChoice::Immediate)).unwrap();
+    client.exchange(UnitChoice::Congestion(CongestionChoice::reno())).unwrap();
+    client.exchange(UnitChoice::Pacing(PacingChoice::None)).unwrap();
     let too_slow = Choice::Acknowledgements(AckChoice::Delayed(ms(500).into()));
     let too_slow = client.exchange(too_slow).unwrap_err();
     assert_eq!(too_slow.kind(), io::ErrorKind::InvalidInput);

@@ -42,14 +42,14 @@ pub struct Table {
     /// A sentence on how to read it; may be empty.
     pub caption: String,
     /// The headings of its columns.
-    pub head: Vec<Heading>,
+    pub(crate) head: Vec<Heading>,
     /// The lines.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// The heading of a column.
 #[derive(Clone, Debug, Default)]
-pub struct Heading {
+pub(crate) struct Heading {
     /// The text.
     pub(crate) text: String,
     /// Whether the column has numbers, which are aligned right.

@@ -48,7 +48,7 @@ impl Captured {
             ));
         }
         let sections = largest.into_iter().take(CHARTS).flat_map(|one| {
-            let data = one.ways.iter().enumerate().filter(|(_, way)| way.carries_data());
+            let data = one.ways.iter().enumerate().filter(|(_, way)| way.counts.segments > 0);
             data.map(|(end, _)| section(one, end))
         });
         ReportData {
@@ -97,9 +97,9 @@ impl Captured {
         let mut table = Table::new("Connections", &head);
         table.caption = "A line for each way that carried data.".into();
         for one in &self.capture.connections {
-            let any = one.ways.iter().any(Way::carries_data);
+            let any = one.ways.iter().any(|way| way.counts.segments > 0);
             for (end, way) in one.ways.iter().enumerate() {
-                if !way.carries_data() && (any || end > 0) {
+                if way.counts.segments == 0 && (any || end > 0) {
                     continue;
                 }
                 let [from, to] = names(one, end);
@@ -163,7 +163,7 @@ fn bar(points: &mut Points, x: f64, low: f64, high: f64) {
 
 fn sequence(one: &Connection, way: &Way, x: &impl Fn(Instant) -> f64) -> Chart {
     // The first byte is at zero, behind the SYN.
-    let first = i64::from(one.has_handshake());
+    let first = i64::from(one.synchronised == [true; 2]);
     let kib = |position: i64| position.saturating_sub(first) as f64 / 1024.0;
     let [mut new, mut again, mut filled, mut probes, mut sacked, mut double] =
         [const { Points::new() }; 6];

@@ -1,11 +1,11 @@
 //! The page of the connections of a program, from what was sampled while they lasted.
 //!
 //! ```
-//! use transom_report::{Connections, Seen, render};
+//! use transom_report::{Connections, ReportData, Seen, render};
 //!
 //! let seen = Seen::new("10.9.0.2:40000", "10.9.0.1:80", 0.0);
 //! let page = Connections { lead: "curl".into(), seen: vec![seen], ..Connections::default() };
-//! assert!(render(&page.data()).contains("10.9.0.1:80"));
+//! assert!(render(&ReportData::from(&page)).contains("10.9.0.1:80"));
 //! ```
 
 use transom_tcp::{ConnectionState, Counters};
@@ -118,31 +118,33 @@ pub struct Connections {
     pub command: String,
 }
 
-impl Connections {
-    /// The page's contents.
-    pub fn data(&self) -> ReportData {
-        let mut largest: Vec<&Seen> = self.seen.iter().collect();
+/// The page's contents.
+impl From<&Connections> for ReportData {
+    fn from(all: &Connections) -> ReportData {
+        let mut largest: Vec<&Seen> = all.seen.iter().collect();
         largest.sort_by_key(|seen| std::cmp::Reverse(seen.total()));
         largest.truncate(CHARTS);
         let mut notes = vec!["Times are real: another run gives a different picture.".to_owned()];
-        if self.seen.len() > CHARTS {
+        if all.seen.len() > CHARTS {
             notes.push(format!("Charts are shown for the {CHARTS} connections that carried most."));
         }
-        if self.unseen > 0 {
-            notes.push(format!("{} further connections were not sampled.", self.unseen));
+        if all.unseen > 0 {
+            notes.push(format!("{} further connections were not sampled.", all.unseen));
         }
         ReportData {
             title: "Transom exec".into(),
-            lead: self.lead.clone(),
-            summary: self.summary(),
-            blocks: vec![Block::Table(self.table())],
+            lead: all.lead.clone(),
+            summary: all.summary(),
+            blocks: vec![Block::Table(all.table())],
             sections: largest.into_iter().map(Seen::section).collect(),
             notes,
-            command: self.command.clone(),
+            command: all.command.clone(),
             ..ReportData::default()
         }
     }
+}
 
+impl Connections {
     fn summary(&self) -> Vec<Row> {
         let sum = |part: &dyn Fn(&Seen) -> u64| self.seen.iter().map(part).sum::<u64>().to_string();
         let last = |part: &dyn Fn(&Counters) -> u64| {
@@ -219,7 +221,7 @@ mod tests {
             by_kernel: 2,
             ..Connections::default()
         };
-        let data = connections.data();
+        let data = ReportData::from(&connections);
         assert_eq!(data.sections.len(), CHARTS);
         assert_eq!(data.sections[0].title, "10.9.0.2:40000 – 10.9.0.1:19");
         assert_eq!(data.summary[0].values, ["23"]);

@@ -5,7 +5,7 @@ use super::number::short;
 
 /// Points as (seconds, value), or as (value of the horizontal axis, value). A value that is not finite is a gap in
 /// the line. A point whose place on the horizontal axis is not finite is left out.
-pub type Points = Vec<(f64, f64)>;
+pub(crate) type Points = Vec<(f64, f64)>;
 
 /// The contents of a report.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub struct Row {
 
 impl Row {
     /// A line with one result for each column.
-    pub fn new<V: Into<String>>(
+    pub(crate) fn new<V: Into<String>>(
         label: impl Into<String>,
         values: impl IntoIterator<Item = V>,
     ) -> Row {
@@ -118,26 +118,21 @@ pub struct Chart {
     pub title: String,
     /// A sentence on how to read it; may be empty.
     pub caption: String,
-    /// The vertical axis.
-    pub axis: Axis,
+    /// The label of the vertical axis.
+    pub label: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether its zero is always visible. Sequence numbers fill the chart instead.
+    pub from_zero: bool,
+    /// Whether equal distances on it are equal factors. Values that are not above zero have no place then. Only pictures show it
+    /// ([`plot`](crate::plot)).
+    pub logarithmic: bool,
     /// Curves.
     pub series: Vec<Series>,
     /// Events.
-    pub markers: Vec<Markers>,
-}
-
-/// The vertical axis of a chart.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Axis {
-    /// Its label.
-    pub label: String,
-    /// In what unit.
-    pub unit: String,
-    /// Whether zero is always visible. Sequence numbers fill the chart instead.
-    pub from_zero: bool,
-    /// Whether equal distances are equal factors. Values that are not above zero have no place then. Only pictures show it ([`plot`](crate::plot)).
-    pub logarithmic: bool,
+    pub(crate) markers: Vec<Markers>,
+    /// Width and height of its picture, in pixels. Each row of the legend after the first adds to the height.
+    pub size: (f64, f64),
 }
 
 /// A curve.
@@ -161,7 +156,7 @@ pub struct Series {
 
 /// Events at a time and a height.
 #[derive(Clone, Debug)]
-pub struct Markers {
+pub(crate) struct Markers {
     /// Their name in the legend.
     pub(crate) name: String,
     /// The shape of each point.
@@ -245,14 +240,13 @@ impl Chart {
         Chart {
             title: title.into(),
             caption: String::new(),
-            axis: Axis {
-                label: label.into(),
-                unit: unit.into(),
-                from_zero: true,
-                logarithmic: false,
-            },
+            label: label.into(),
+            unit: unit.into(),
+            from_zero: true,
+            logarithmic: false,
             series: Vec::new(),
             markers: Vec::new(),
+            size: (1000.0, 400.0),
         }
     }
 
@@ -264,7 +258,7 @@ impl Chart {
 
     /// Lets the axis begin where the values do.
     pub(crate) fn floating(mut self) -> Chart {
-        self.axis.from_zero = false;
+        self.from_zero = false;
         self
     }
 
@@ -299,7 +293,7 @@ impl Chart {
 
     /// The chart as text: each curve with its least, its mean and its greatest value.
     pub fn alt_text(&self) -> String {
-        let unit = &self.axis.unit;
+        let unit = &self.unit;
         let curves = self.series.iter().filter_map(|series| {
             let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());
             let count = values().count();

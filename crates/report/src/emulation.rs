@@ -2,7 +2,6 @@
 
 use transom_lab::emulate::Record;
 
-use crate::labels::{end, role};
 use crate::{Block, Cell, ReportData, Table, Verdict};
 
 /// Adds it to the page of a run.
@@ -13,10 +12,10 @@ pub(crate) fn add(record: &Record, data: &mut ReportData) {
         for one in programs {
             table.rows.push(vec![
                 one.flow.to_string().into(),
-                role(one.role).into(),
+                one.role.to_string().into(),
                 one.command.join(" ").into(),
                 Cell::default().verdict(one.succeeded()),
-                end(one.end).into(),
+                one.end.to_string().into(),
             ]);
         }
         data.blocks.insert(0, Block::Table(table));
@@ -24,7 +23,7 @@ pub(crate) fn add(record: &Record, data: &mut ReportData) {
     data.notes.push(format!("Emulated in real time: {fidelity}."));
     // The same build does not give the same bytes, because real time never repeats.
     data.command_note = "Emulated in real time: another run sees something else.".into();
-    if fidelity.is_late() {
+    if !fidelity.late.is_empty() {
         let reasons = fidelity.late.join("; ");
         let text =
             format!("The emulator fell behind, and nothing here is to be believed: {reasons}.");

@@ -65,9 +65,9 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
     let curves: Vec<Curve<'_>> = series.chain(markers).collect();
     let tick = if is_time { Some(tick(&curves)) } else { None };
     json!({
-        "label": chart.axis.label,
-        "unit": chart.axis.unit,
-        "fromZero": chart.axis.from_zero,
+        "label": chart.label,
+        "unit": chart.unit,
+        "fromZero": chart.from_zero,
         "words": chart.alt_text(),
         "tick": tick,
         "curves": curves.iter().map(|curve| curve.encode(tick)).collect::<Vec<_>>(),

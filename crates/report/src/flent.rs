@@ -4,10 +4,12 @@
 //! series, their units and the title. It may be anything, so everything is checked.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use serde_json::{Value, json};
 use transom_lab::run::{FlowObservations, Observations};
-use transom_lab::scenario::{Resolved, Traffic};
+use transom_lab::scenario::Resolved;
 use transom_tcp::time::Instant;
 
 use crate::{Chart, HorizontalAxis, Hue, ReportData, Section, Style};
@@ -42,11 +44,6 @@ pub(crate) struct Course {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// A text is no file of flent.
-#[derive(Debug, thiserror::Error)]
-#[error("this is no file of flent: {0}")]
-pub struct FlentError(String);
-
 fn seconds(at: Instant) -> f64 {
     at.since(Instant::ZERO).as_nanos() as f64 / 1e9
 }
@@ -57,43 +54,12 @@ impl FlentTest {
         let header = &scenario.scenario;
         let of_flow = |flow: &FlowObservations| {
             let written = scenario.flows.iter().find(|one| one.name == flow.name);
-            let ping = written.is_some_and(|one| matches!(one.traffic, Traffic::Ping(_)));
+            let ping = written.is_some_and(|one| one.kind() == "ping");
             if ping { pings(flow) } else { goodput(flow) }
         };
         let name = header.name.to_string();
         let title = header.title.clone().unwrap_or_else(|| name.clone());
         FlentTest { name, title, series: seen.flows.iter().map(of_flow).collect() }
-    }
-
-    /// Reads a file, which is not packed any more.
-    ///
-    /// # Errors
-    /// [`FlentError`] for anything else.
-    pub fn read(text: &str) -> Result<FlentTest, FlentError> {
-        let wrong = |why: &str| FlentError(why.to_owned());
-        let file: Value =
-            serde_json::from_str(text).map_err(|error| FlentError(error.to_string()))?;
-        let metadata = &file["metadata"];
-        let places = file["x_values"].as_array().ok_or_else(|| wrong("it has no x_values"))?;
-        let results = file["results"].as_object().ok_or_else(|| wrong("it has no results"))?;
-        if results.len() > MOST_SERIES || results.len() * places.len() > MOST_VALUES {
-            return Err(wrong("it has too many values"));
-        }
-        let places: Vec<f64> =
-            places.iter().map(|place| place.as_f64().unwrap_or(f64::NAN)).collect();
-        let series = results.iter().filter_map(|(name, values)| {
-            let values = values.as_array()?.iter();
-            let values = values.map(|value| value.as_f64().unwrap_or(f64::NAN));
-            let unit = &metadata["SERIES_META"][name]["UNITS"];
-            let guess = if name.starts_with("Ping") { "ms" } else { "Mbits/s" };
-            Some(Course {
-                name: name.clone(),
-                unit: unit.as_str().unwrap_or(guess).to_owned(),
-                points: places.iter().copied().zip(values).collect(),
-            })
-        });
-        let text = |key: &str| metadata[key].as_str().unwrap_or_default().to_owned();
-        Ok(FlentTest { name: text("NAME"), title: text("TITLE"), series: series.collect() })
     }
 
     /// The file, before it is packed.
@@ -139,6 +105,37 @@ impl FlentTest {
             "raw_values": raw,
         });
         file.to_string()
+    }
+}
+
+/// A file, which is not packed any more. Anything else is refused, with the reason.
+impl FromStr for FlentTest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FlentTest, String> {
+        let wrong = |why: &dyn fmt::Display| format!("this is no file of flent: {why}");
+        let file: Value = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let metadata = &file["metadata"];
+        let places = file["x_values"].as_array().ok_or_else(|| wrong(&"it has no x_values"))?;
+        let results = file["results"].as_object().ok_or_else(|| wrong(&"it has no results"))?;
+        if results.len() > MOST_SERIES || results.len() * places.len() > MOST_VALUES {
+            return Err(wrong(&"it has too many values"));
+        }
+        let places: Vec<f64> =
+            places.iter().map(|place| place.as_f64().unwrap_or(f64::NAN)).collect();
+        let series = results.iter().filter_map(|(name, values)| {
+            let values = values.as_array()?.iter();
+            let values = values.map(|value| value.as_f64().unwrap_or(f64::NAN));
+            let unit = &metadata["SERIES_META"][name]["UNITS"];
+            let guess = if name.starts_with("Ping") { "ms" } else { "Mbits/s" };
+            Some(Course {
+                name: name.clone(),
+                unit: unit.as_str().unwrap_or(guess).to_owned(),
+                points: places.iter().copied().zip(values).collect(),
+            })
+        });
+        let text = |key: &str| metadata[key].as_str().unwrap_or_default().to_owned();
+        Ok(FlentTest { name: text("NAME"), title: text("TITLE"), series: series.collect() })
     }
 }
 
@@ -234,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_file_comes_back() {
-        let back = FlentTest::read(&test().json("1")).unwrap();
+        let back = test().json("1").parse::<FlentTest>().unwrap();
         assert_eq!((&*back.name, &*back.title), ("rrul", "under load"));
         let values: Vec<f64> = back.series[0].points.iter().map(|(_, value)| *value).collect();
         assert_eq!(values[..2], [1.0, 2.0]);
@@ -245,10 +242,10 @@ mod tests {
     #[test]
     fn a_wrong_file_is_refused() {
         for text in ["", "[]", "{}", r#"{"x_values": [1]}"#, r#"{"x_values": 1, "results": {}}"#] {
-            assert!(FlentTest::read(text).is_err(), "{text}");
+            assert!(text.parse::<FlentTest>().is_err(), "{text}");
         }
         let odd = r#"{"x_values": [0, "a"], "results": {"a": [null, {}], "b": 7}, "metadata": 1}"#;
-        assert_eq!(FlentTest::read(odd).unwrap().series.len(), 1);
+        assert_eq!(odd.parse::<FlentTest>().unwrap().series.len(), 1);
     }
 
     #[test]

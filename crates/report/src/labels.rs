@@ -1,9 +1,8 @@
-//! Texts for bands and their results, programs of emulated runs, and quantities.
+//! Texts for bands and their results, and quantities.
 
-use transom_lab::emulate::{ProgramEnd, Role};
 use transom_lab::results::Manifest;
 use transom_lab::run::Judgement;
-use transom_lab::scenario::{Band, Measure, Unit};
+use transom_lab::scenario::{Band, Measure, Statistic, Unit};
 
 /// As many flows are called by their names.
 const MOST_NAMES: usize = 6;
@@ -16,19 +15,14 @@ pub fn quantity(band: &Band) -> String {
 /// The measure of a band and its statistic, without whose: "goodput (sum)".
 pub(crate) fn measure(band: &Band) -> String {
     let quantity = &band.quantity;
-    let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
+    let statistic = quantity.statistic.filter(|statistic| *statistic != Statistic::Each);
     let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
     let until = match (quantity.reaches, quantity.stays_above) {
         (Some(level), _) => format!("time until {level} of "),
         (None, Some(level)) => format!("time until lasting {level} of "),
         (None, None) => String::new(),
     };
-    format!("{until}{}{statistic}", name(quantity.measure))
-}
-
-/// The name of a measure, as scenarios have it: "queue-delay".
-pub fn of_measure(measure: Measure) -> String {
-    name(measure)
+    format!("{until}{}{statistic}", quantity.measure)
 }
 
 /// The link or the flows that a band is about: "bulk1, bulk2".
@@ -89,25 +83,6 @@ pub fn departures(manifest: &Manifest) -> Vec<String> {
         .collect()
 }
 
-/// The role of a program in its flow.
-pub fn role(role: Role) -> &'static str {
-    match role {
-        Role::Client => "client",
-        Role::Server => "server",
-    }
-}
-
-/// How a program ended.
-pub fn end(end: ProgramEnd) -> String {
-    match end {
-        ProgramEnd::Exited(status) => format!("exit status {status}"),
-        ProgramEnd::Killed(signal) => format!("ended by signal {signal}"),
-        ProgramEnd::Stopped => "stopped when its time was over".into(),
-        ProgramEnd::NotStarted => "not started".into(),
-        ProgramEnd::CannotStart => "could not be started".into(),
-    }
-}
-
 /// A quantity with a space before its unit.
 pub fn spaced(quantity: impl ToString) -> String {
     let text = quantity.to_string();
@@ -118,10 +93,4 @@ pub fn spaced(quantity: impl ToString) -> String {
         }
         _ => text,
     }
-}
-
-/// A word as scenarios have it.
-fn name(word: impl serde::Serialize) -> String {
-    let value = serde_json::to_value(word).ok();
-    value.and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
 }

@@ -23,13 +23,13 @@
 //! where it is data. A content security policy in the page forbids it to load anything.
 //!
 //! ```
-//! use transom_report::{Chart, Hue, ReportData, Row, Section, Style, render};
+//! use transom_report::{Chart, Hue, ReportData, Section, Style, render};
 //!
 //! let rate = Chart::new("Goodput", "rate", "Mbit/s")
 //!     .series("flow", Style::Line, Hue::Blue, vec![(0.0, 8.2), (0.1, 9.6), (0.2, 9.7)]);
 //! let page = render(&ReportData {
 //!     title: "A transfer".into(),
-//!     summary: vec![Row::new("Time", ["0.2 s"])],
+//!     lead: "It took 0.2 s.".into(),
 //!     sections: vec![Section { title: "Flows".into(), charts: vec![rate], ..Section::default() }],
 //!     ..ReportData::default()
 //! });
@@ -70,17 +70,15 @@ mod transfer;
 use std::io;
 use std::path::Path;
 
-pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use block::{Block, Cell, Drawing, Table, Verdict};
 pub use capture::plot_capture;
 pub use connections::{Connections, Seen};
 pub use dash::dash_page;
-pub use data::{
-    Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
-    Style,
-};
+pub(crate) use data::Points;
+pub use data::{Chart, HorizontalAxis, Hue, ReportData, Row, Section, Series, Shape, Style};
 pub use decimate::{MOST_POINTS, decimate};
 pub use event_log::plot_log;
-pub use flent::{FlentError, FlentTest, compared_tests};
+pub use flent::{FlentTest, compared_tests};
 pub use html::escape;
 pub use live::{live_page, message};
 pub use number::short;
@@ -90,7 +88,7 @@ pub use page::render;
 #[cfg(feature = "png")]
 pub use pictures::pictures;
 pub use play::play_page;
-pub use plot::{plot, plot_sized};
+pub use plot::plot;
 #[cfg(feature = "png")]
 pub use png::png;
 pub use run::{Page, RunInfo, run_command, stored_run};

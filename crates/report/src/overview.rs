@@ -10,8 +10,9 @@ mod stored;
 
 use std::collections::BTreeMap;
 
+use transom_lab::results::Point;
 use transom_lab::run::Judgement;
-use transom_lab::scenario::{Name, Setting, short_paths, short_settings};
+use transom_lab::scenario::{Name, short_paths, short_settings};
 
 use crate::labels;
 use crate::run::{bounds, verdict};
@@ -45,15 +46,6 @@ struct Overview {
     version: String,
     /// The path of the setting to draw over, if one was chosen.
     over: Option<String>,
-}
-
-/// A point of the sweep.
-#[derive(Debug)]
-struct Point {
-    /// Its number, from one.
-    point: usize,
-    /// The settings of the sweep at its point.
-    settings: Vec<Setting>,
 }
 
 /// A run that is there.
@@ -138,8 +130,7 @@ impl Overview {
 
     fn settings(&self, point: usize) -> String {
         let found = self.points.iter().find(|one| one.point == point);
-        let settings = found.into_iter().flat_map(|point| &point.settings);
-        short_settings(settings.map(|one| (one.path.as_str(), one.value.as_str())))
+        found.map(|point| short_settings(&point.settings)).unwrap_or_default()
     }
 
     /// The names of the settings where whole paths would be in the way. The table of all runs has the paths.
@@ -183,7 +174,7 @@ impl Overview {
         };
         let seeds = || self.seeds.iter().take(MOST_SEEDS);
         let heads = (0..settings).map(path).chain(seeds().map(|seed| format!("seed {seed}")));
-        table.head.extend(heads.map(|text| crate::Heading { text, number: false }));
+        table.head.extend(heads.map(|text| crate::block::Heading { text, number: false }));
         if self.seeds.len() > MOST_SEEDS {
             table.caption =
                 format!("The first {MOST_SEEDS} of {} seeds have columns.", self.seeds.len());
@@ -224,7 +215,7 @@ impl Overview {
         let head = ["seeds#", "mean#", "± 95 %#", "min#", "median#", "max#"];
         let banded = measured.points.values().any(|here| !here.bounds.is_empty());
         let bands = ["band", ""].into_iter().filter(|_| banded);
-        table.head.extend(paths.chain(head).chain(bands).map(crate::Heading::from));
+        table.head.extend(paths.chain(head).chain(bands).map(crate::block::Heading::from));
         table.caption = "Over the seeds. ± is half of the mean's 95 % confidence interval, t(0.975, n − 1) · s/√n by Student's t.".into();
         for point in &self.points {
             let Some(here) = measured.points.get(&point.point) else { continue };

@@ -6,8 +6,6 @@ use super::data::{Chart, HorizontalAxis, Hue, Points, Section, Series, Shape, St
 use super::svg::{Anchor, Svg, text_width};
 use super::{MOST_POINTS, decimate, logarithmic_ticks, short, ticks};
 
-/// The size of a picture beside a report, without further rows of the legend.
-const SIZE: (f64, f64) = (1000.0, 400.0);
 /// The room above, to the right of, below and to the left of the curves. Below there is the legend too.
 const MARGIN: (f64, f64, f64, f64) = (38.0, 24.0, 76.0, 76.0);
 
@@ -46,12 +44,7 @@ fn share(value: f64, (low, high): (f64, f64), logarithmic: bool) -> f64 {
 
 /// The picture of a chart, which is one of this section.
 pub fn plot(section: &Section, chart: &Chart) -> Svg {
-    plot_sized(section, chart, SIZE)
-}
-
-/// The picture of a chart in another size: width and height in pixels. Each row of the legend after the first adds to the height.
-pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64)) -> Svg {
-    let across = &section.across;
+    let (across, (width, height)) = (&section.across, chart.size);
     let (top, right, below, left) = MARGIN;
     let legend = legend_rows(chart, width - right - left);
     let whole = height + (legend.len().max(1) - 1) as f64 * 18.0;
@@ -60,7 +53,7 @@ pub fn plot_sized(section: &Section, chart: &Chart, (width, height): (f64, f64))
     let frame = Frame {
         logarithmic: (
             matches!(across, HorizontalAxis::Number { logarithmic: true, .. }),
-            chart.axis.logarithmic,
+            chart.logarithmic,
         ),
         x,
         y,
@@ -192,17 +185,13 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
         HorizontalAxis::Time => {}
     }
     let (mut low, mut high) = range(
-        &mut all
-            .iter()
-            .map(|(_, y)| *y)
-            .chain(spread)
-            .filter(|y| !chart.axis.logarithmic || *y > 0.0),
+        &mut all.iter().map(|(_, y)| *y).chain(spread).filter(|y| !chart.logarithmic || *y > 0.0),
     );
-    if chart.axis.logarithmic {
+    if chart.logarithmic {
         let room = (high / low).powf(0.06).max(1.1);
         return ((x_low, x_high), (low / room, high * room));
     }
-    if chart.axis.from_zero {
+    if chart.from_zero {
         low = low.min(0.0);
     }
     if low == high {
@@ -210,7 +199,7 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
     }
     let room = (high - low) * 0.06;
     high += room;
-    if !(chart.axis.from_zero && low == 0.0) {
+    if !(chart.from_zero && low == 0.0) {
         low -= room;
     }
     ((x_low, x_high), (low, high))
@@ -220,7 +209,7 @@ fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
 const BETWEEN_MARKS: f64 = 7.0;
 
 fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
-    let heights = match chart.axis.logarithmic {
+    let heights = match chart.logarithmic {
         true => logarithmic_ticks(frame.y.0, frame.y.1),
         false => ticks(frame.y.0, frame.y.1, 6),
     };
@@ -268,12 +257,9 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
     svg.line("axis", (frame.left, frame.top), (frame.left, frame.bottom));
     let middle = (frame.left + frame.right) / 2.0;
     svg.text("small muted", (middle, frame.bottom + 34.0), Anchor::Middle, label);
-    let unit = &chart.axis.unit;
-    let label = if unit.is_empty() {
-        chart.axis.label.clone()
-    } else {
-        format!("{} ({unit})", chart.axis.label)
-    };
+    let unit = &chart.unit;
+    let label =
+        if unit.is_empty() { chart.label.clone() } else { format!("{} ({unit})", chart.label) };
     svg.upright("small muted", (20.0, (frame.top + frame.bottom) / 2.0), &label);
 }
 

@@ -36,7 +36,7 @@ pub fn png(svg: &Svg) -> io::Result<Vec<u8>> {
         font_family: "DejaVu Sans".into(),
         ..usvg::Options::default()
     };
-    let tree = usvg::Tree::from_str(&svg.file(), &options).map_err(io::Error::other)?;
+    let tree = usvg::Tree::from_str(&svg.to_string(), &options).map_err(io::Error::other)?;
     let size = tree.size().to_int_size().scale_by(SCALE);
     let too_large = || io::Error::other("the picture is too large");
     let size = size.ok_or_else(too_large)?;

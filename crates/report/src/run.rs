@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use transom_lab::run::{SimulateOptions, judge, simulate};
+//! use transom_lab::run::{RunOptions, judge, simulate};
 //! use transom_lab::scenario::Scenario;
 //! use transom_report::{Page, RunInfo};
 //!
@@ -15,8 +15,8 @@
 //!     flows = [{ name = "bulk", from = "sender", to = "receiver", kind = "bulk" }]
 //! "#;
 //! let scenario = Scenario::parse("one.toml", text)?.point(0).ok_or("no point")?.resolved;
-//! let options = SimulateOptions { directory: Path::new(""), captures: None };
-//! let seen = simulate(&scenario, 1, options, |_| true)?.ok_or("broken off")?;
+//! let options = RunOptions::new(Path::new(""));
+//! let seen = simulate(&scenario, 1, options, |_, _| true)?.ok_or("broken off")?;
 //! let about = RunInfo {
 //!     scenario: &scenario,
 //!     seed: 1,
@@ -40,7 +40,7 @@ mod tables;
 use std::cell::OnceCell;
 
 use transom_lab::run::{Judgement, Observations};
-use transom_lab::scenario::{Band, Bound, Resolved, Setting, Traffic, Unit};
+use transom_lab::scenario::{Band, Bound, Resolved, Setting, Unit};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
     fn command_note(&self) -> String {
         let RunInfo { scenario, seed, version, .. } = &self.about;
         let flows = &scenario.flows;
-        let traces = flows.iter().any(|flow| matches!(flow.traffic, Traffic::Trace(_)));
+        let traces = flows.iter().any(|flow| flow.kind() == "trace");
         let traces = if traces { " with the trace files that it names beside it," } else { "" };
         format!(
             "Or, with the scenario.toml beside this page, which has every default and swept value written down,{traces} \
@@ -186,10 +186,7 @@ fn bands(judgements: &[Judgement]) -> Table {
 pub(crate) fn bounds(band: &Band) -> String {
     let unit = band.unit();
     let (factor, name) = scale(unit);
-    let one = |bound: Bound| {
-        let value = bound.as_integer() as f64;
-        short(if matches!(bound, Bound::Number(_)) { value / 1e9 } else { value * factor })
-    };
+    let one = |bound: Bound| short(bound.as_number() * factor);
     let text = match (band.min.map(one), band.max.map(one)) {
         (Some(min), Some(max)) => format!("{min} to {max}"),
         (Some(min), None) => format!("at least {min}"),

@@ -4,7 +4,7 @@
 //! as the reader's system is set) or, in a separate file, from the light palette below. All numbers have one digit after the
 //! point, so the same picture has the same bytes everywhere.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use super::Hue;
 use crate::html::escape;
@@ -152,19 +152,22 @@ impl Svg {
             escape(alternative)
         )
     }
+}
 
-    /// As a separate file, on white ground.
-    pub fn file(&self) -> String {
+/// As a separate file, on white ground.
+impl fmt::Display for Svg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Svg { width, height, body } = self;
         let mut hues = String::new();
         for (hue, colour) in LIGHT {
             let name = hue.name();
             let _ = write!(hues, ".s-{name}{{stroke:{colour}}}.f-{name}{{fill:{colour}}}");
         }
-        format!(
+        writeln!(
+            f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"><style>{COLOURS}{SHAPES}{hues}</style>\
-             <rect width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#fff\"/>{body}</svg>\n"
+             <rect width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#fff\"/>{body}</svg>"
         )
     }
 }
@@ -212,7 +215,7 @@ mod tests {
         let inline = svg.inline("\"quoted\"");
         assert!(inline.contains("x=\"0.3\" y=\"2.0\" text-anchor=\"middle\">&lt;a &amp; b&gt;"));
         assert!(inline.contains("aria-label=\"&quot;quoted&quot;\""));
-        assert!(svg.file().contains(".s-blue{stroke:#0067a8}"));
+        assert!(svg.to_string().contains(".s-blue{stroke:#0067a8}"));
     }
 
     #[test]

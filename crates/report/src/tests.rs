@@ -129,7 +129,7 @@ fn hostile_text_stays_text() {
     data.sections[0].title = evil.into();
     data.sections[0].charts[0].title = evil.into();
     data.sections[0].charts[0].caption = evil.into();
-    data.sections[0].charts[0].axis.label = evil.into();
+    data.sections[0].charts[0].label = evil.into();
     let page = page(&data);
     assert_well_formed(&page);
     assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains("<!--"));
@@ -325,11 +325,12 @@ fn pictures_have_sizes_bars_and_logarithmic_heights() {
         .series("ours", Style::Bars, Hue::Blue, vec![(0.0, 1.0), (1.0, 1000.0)])
         .series("formula", Style::Formula, Hue::Grey, vec![(0.0, 10.0), (1.0, 10.0)])
         .markers("theirs", Shape::Cross, Hue::Red, vec![(0.0, 100.0)]);
-    chart.axis.logarithmic = true;
+    chart.logarithmic = true;
+    chart.size = (640.0, 320.0);
     let names = vec!["one".into(), "other".into()];
     let across = HorizontalAxis::Names { label: "which".into(), names };
     let section = Section { title: String::new(), across, charts: vec![chart.clone()] };
-    let svg = plot_sized(&section, &chart, (640.0, 320.0)).file();
+    let svg = plot(&section, &chart).to_string();
     assert!(svg.contains("width=\"640\" height=\"320\""), "{svg}");
     // Two bars, and one in the legend.
     assert_eq!(svg.matches("<rect class=\"dot f-blue\"").count(), 3);
@@ -341,7 +342,7 @@ fn pictures_have_sizes_bars_and_logarithmic_heights() {
     assert_eq!(svg.matches("class=\"curve halo\"").count(), 2);
     let (clipped, whole) = svg.split_once("</g>").unwrap();
     assert!(!clipped.contains("s-red\"") && whole.contains("curve s-red"));
-    assert_eq!(svg, plot_sized(&section, &chart, (640.0, 320.0)).file());
+    assert_eq!(svg, plot(&section, &chart).to_string());
 }
 
 /// Between the marks of an axis there is room, or they read as one number.
@@ -349,10 +350,12 @@ fn pictures_have_sizes_bars_and_logarithmic_heights() {
 fn marks_of_an_axis_do_not_touch() {
     let points: Vec<(f64, f64)> =
         [10.0, 500.0, 1000.0, 2500.0, 5000.0, 1e5, 1e6].map(|flows| (flows, 1.0)).to_vec();
-    let chart = Chart::new("A title", "cost", "ns").series("ours", Style::Dots, Hue::Blue, points);
+    let mut chart =
+        Chart::new("A title", "cost", "ns").series("ours", Style::Dots, Hue::Blue, points);
+    chart.size = (640.0, 320.0);
     let across = HorizontalAxis::Number { label: "flows".into(), logarithmic: true };
     let section = Section { title: String::new(), across, charts: vec![chart.clone()] };
-    let svg = plot_sized(&section, &chart, (640.0, 320.0)).file();
+    let svg = plot(&section, &chart).to_string();
     let mut marks: Vec<(f64, String)> = Vec::new();
     for text in svg.split("<text class=\"small muted\" x=\"").skip(1) {
         let (x, rest) = text.split_once('"').unwrap();

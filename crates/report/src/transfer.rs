@@ -1,7 +1,7 @@
 //! The page of two transfers over the same path, one each way, from what was sampled while they went on.
 //!
 //! ```
-//! use transom_report::{Outcome, QueueTrace, Trace, Transfers, render};
+//! use transom_report::{Outcome, QueueTrace, ReportData, Trace, Transfers, render};
 //! use transom_sim::link::Counters;
 //! use transom_tcp::ConnectionState;
 //!
@@ -24,7 +24,7 @@
 //!     kernel_sends_back: false,
 //!     command: "transom demo".into(),
 //! };
-//! assert!(render(&transfers.data()).contains("Windows of the sender"));
+//! assert!(render(&ReportData::from(&transfers)).contains("Windows of the sender"));
 //! ```
 
 use transom_sim::link::Counters;
@@ -232,25 +232,27 @@ fn section(outcome: &Outcome, queue: &QueueTrace, sampled_by_kernel: bool) -> Se
     }
 }
 
-impl Transfers<'_> {
-    /// The page's contents.
-    pub fn data(&self) -> ReportData {
-        let sections = self.outcomes.iter().zip(self.queues).enumerate();
+/// The page's contents.
+impl From<&Transfers<'_>> for ReportData {
+    fn from(transfers: &Transfers<'_>) -> ReportData {
+        let sections = transfers.outcomes.iter().zip(transfers.queues).enumerate();
         let sections = sections.map(|(index, (outcome, queue))| {
-            section(outcome, queue, index == 1 && self.kernel_sends_back)
+            section(outcome, queue, index == 1 && transfers.kernel_sends_back)
         });
         ReportData {
             title: "Transom demo".into(),
-            lead: self.lead.clone(),
-            columns: self.outcomes.iter().map(|outcome| outcome.title.clone()).collect(),
-            summary: self.summary(),
+            lead: transfers.lead.clone(),
+            columns: transfers.outcomes.iter().map(|outcome| outcome.title.clone()).collect(),
+            summary: transfers.summary(),
             sections: sections.collect(),
             notes: NOTES.map(String::from).into(),
-            command: self.command.clone(),
+            command: transfers.command.clone(),
             ..ReportData::default()
         }
     }
+}
 
+impl Transfers<'_> {
     fn summary(&self) -> Vec<Row> {
         let both = |value: &dyn Fn(&Outcome) -> String| self.outcomes.map(value);
         let links = |value: &dyn Fn(&Counters) -> u64| self.path.map(|way| value(way).to_string());

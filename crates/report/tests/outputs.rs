@@ -1,7 +1,7 @@
 //! The page of a program's connections, and samples of a simulated sender, against what they were when they were stored.
 
 use std::fmt::Write as _;
-use transom_report::{Connections, Seen, render};
+use transom_report::{Connections, ReportData, Seen, render};
 use transom_sim::measure::SenderSample;
 use transom_testkit::{assert_stored, tell_story};
 
@@ -17,7 +17,7 @@ fn the_page_of_a_program_is_as_it_was() {
     }
     let page =
         Connections { lead: "A program.".into(), seen: vec![seen], ..Connections::default() };
-    let page = render(&page.data());
+    let page = render(&ReportData::from(&page));
     // Style and scripts are the page's own, and change by themselves.
     let body = page.split_once("<body").expect("a body").1;
     assert_stored(stored("connections.html"), body);

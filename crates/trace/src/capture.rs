@@ -17,7 +17,7 @@ pub struct Capture {
     /// How many packets there were, of any kind.
     pub packets: u64,
     /// How many of them have no segment that was followed, and why.
-    pub skipped: BTreeMap<Skipped, u64>,
+    pub(crate) skipped: BTreeMap<Skipped, u64>,
     /// How many packets state a length beyond the end of their frame; they count as ending with it.
     pub beyond: u64,
     /// The damage of the file, in sentences.

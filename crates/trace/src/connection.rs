@@ -35,8 +35,8 @@ pub struct Connection {
     pub ways: [Way; 2],
     /// The window scale that each end stated.
     scales: [Scale; 2],
-    /// Whether both ends have sent a SYN.
-    synchronised: [bool; 2],
+    /// Whether the capture has the SYN of each end.
+    pub synchronised: [bool; 2],
     /// For each end, the number that the other end's SYN acknowledged.
     expected: [Option<Seq>; 2],
     /// For each end, other SYNs with which it answered, until one of them is acknowledged.
@@ -109,11 +109,6 @@ impl Connection {
             expected: [None; 2],
             others: Default::default(),
         }
-    }
-
-    /// Whether the capture has both SYNs.
-    pub fn has_handshake(&self) -> bool {
-        self.synchronised == [true; 2]
     }
 
     /// Which end sent a segment.

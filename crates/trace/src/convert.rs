@@ -88,12 +88,11 @@ pub enum ConvertError {
     Io(#[from] std::io::Error),
 }
 
-impl Format {
-    /// By the ending of a file's name.
-    ///
-    /// # Errors
-    /// If it is none that is known.
-    pub fn of(path: &Path) -> Result<Format, ConvertError> {
+/// By the ending of a file's name.
+impl TryFrom<&Path> for Format {
+    type Error = ConvertError;
+
+    fn try_from(path: &Path) -> Result<Format, ConvertError> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         Ok(match ending.map(str::to_ascii_lowercase).as_deref() {
             Some("tlog") => Format::Tlog,
@@ -105,7 +104,9 @@ impl Format {
             _ => return Err(ConvertError::Ending(path.display().to_string())),
         })
     }
+}
 
+impl Format {
     /// The parts of a log that other readers of the format do not find in it, in a sentence; empty if there are none.
     pub fn loses(self) -> &'static str {
         match self {

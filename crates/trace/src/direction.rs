@@ -141,11 +141,6 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl Way {
-    /// Bytes that carry data, not the SYN or the FIN.
-    pub fn carries_data(&self) -> bool {
-        self.counts.bytes > 0 || self.counts.resent > 0
-    }
-
     /// Whether nothing has been sent or acknowledged on it.
     pub(crate) fn is_unused(&self) -> bool {
         self.sent.is_empty() && self.acks.is_empty()

@@ -38,7 +38,6 @@ pub use connection::Connection;
 pub use convert::{Annotated, ConvertError, Format, Log, annotate};
 pub use direction::{Acked, Counts, Kind, Sacked, Sent, Way};
 pub use file::FileError;
-pub use segment::Skipped;
 
 #[cfg(test)]
 mod tests;

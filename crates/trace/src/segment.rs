@@ -35,7 +35,7 @@ pub(crate) struct Segment {
 
 /// Why a frame has no TCP segment that can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Skipped {
+pub(crate) enum Skipped {
     /// It carries something else.
     NotTcp,
     /// It is a fragment of an IP packet.

@@ -121,5 +121,5 @@ fn picture(results: &[Vec<Measured>]) -> String {
     section
         .charts
         .first()
-        .map_or_else(String::new, |chart| transom_report::plot(&section, chart).file())
+        .map_or_else(String::new, |chart| transom_report::plot(&section, chart).to_string())
 }

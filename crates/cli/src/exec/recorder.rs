@@ -64,7 +64,7 @@ impl Recorder {
             seen,
             command: command.join(" "),
         };
-        connections.data()
+        ReportData::from(&connections)
     }
 }
 

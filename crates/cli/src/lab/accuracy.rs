@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use transom_lab::accuracy;
+use transom_lab::measure_accuracy;
 
 use super::interruption::Interruption;
 use super::run::emulated::prepare_hosts;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     prepare_hosts()?;
     let interruption = Interruption::handle()?;
     let spinner = crate::progress::bar(None, args.quiet || args.json, "{spinner} {elapsed}  {msg}");
-    let measured = accuracy::measure(|what| {
+    let measured = measure_accuracy(|what| {
         if !what.is_empty() {
             spinner.set_message(what.to_owned());
             spinner.tick();

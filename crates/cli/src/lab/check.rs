@@ -67,13 +67,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let variants: Vec<Value> = scenario
             .sweep()
             .filter(chosen)
-            .map(|variant| point(&variant, scenario.seeds(), args.resolved))
+            .map(|variant| point(&variant, &scenario.seeds, args.resolved))
             .collect();
-        let runs = points * scenario.seeds().len();
+        let runs = points * scenario.seeds.len();
         let all = json!({
             "ok": true,
             "runs": runs,
-            "seeds": scenario.seeds(),
+            "seeds": scenario.seeds,
             "points": variants,
             "programs": programs_json(&args, &scenario)?,
         });
@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
     let Some(first) = scenario.sweep().next() else { return Ok(()) };
-    let (points, seeds) = (scenario.points(), scenario.seeds().len());
+    let (points, seeds) = (scenario.points(), scenario.seeds.len());
     let Resolved { scenario: header, hosts, routers, links, flows, .. } = &first.resolved;
     let title = header.title.as_deref().unwrap_or(header.name.as_str());
     output::line(format_args!("{}: {title}", args.file.display()))?;
@@ -132,9 +132,10 @@ fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
 
 /// The programs of the chosen form of the scenario, and those of its other forms if they differ.
 fn programs(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<(Option<String>, Programs)>> {
-    let mut found = vec![(scenario.form().map(str::to_owned), Programs::of(scenario))];
-    let forms = scenario.forms().iter().map(|form| Some(form.as_str()));
-    for form in std::iter::once(None).chain(forms).filter(|form| *form != scenario.form()) {
+    let mut found = vec![(scenario.form.clone(), Programs::of(scenario))];
+    let forms = scenario.forms.iter().map(|form| Some(form.as_str()));
+    for form in std::iter::once(None).chain(forms).filter(|form| *form != scenario.form.as_deref())
+    {
         let other = Scenario::load(&args.file, form);
         let programs = Programs::of(&other.map_err(|errors| anyhow!("{errors}"))?);
         if found.iter().all(|(_, one)| *one != programs) {
@@ -154,7 +155,7 @@ fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
     let Variant { number, settings, resolved, comparisons, controls } = variant;
     let runs: Vec<Value> = seeds
         .iter()
-        .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, transom_lab::VERSION).to_string() }))
+        .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, transom_lab::VERSION, false).to_string() }))
         .collect();
     let mut point = json!({
         "point": number + 1,
@@ -171,19 +172,5 @@ fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
 }
 
 fn wrong(errors: &Errors) -> Value {
-    let each: Vec<Value> = errors
-        .diagnostics()
-        .iter()
-        .map(|diagnostic| {
-            let place = errors.place(diagnostic);
-            json!({
-                "message": diagnostic.problem.to_string(),
-                "hint": diagnostic.problem.hint(),
-                "with": diagnostic.with,
-                "line": place.line,
-                "column": place.column,
-            })
-        })
-        .collect();
-    json!({ "ok": false, "file": errors.name(), "errors": each })
+    json!({ "ok": false, "file": errors.name, "errors": errors.diagnostics })
 }

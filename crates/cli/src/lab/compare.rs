@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use flate2::read::GzDecoder;
 use transom_device::own_file;
 use transom_lab::results::{Store, StoredRun};
@@ -90,5 +90,5 @@ fn test(path: &Path) -> anyhow::Result<FlentTest> {
     };
     read.with_context(|| format!("cannot read {shown}"))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{shown} is no text"))?;
-    FlentTest::read(&text).with_context(|| shown.to_string())
+    text.parse().map_err(|error: String| anyhow!(error).context(shown.to_string()))
 }

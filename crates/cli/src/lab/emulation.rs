@@ -1,13 +1,12 @@
 //! The terminal output about an emulated run: its accuracy, and how its programs ended.
 
 use transom_lab::emulate::{ProgramReport, Record};
-use transom_report::labels::{end, role};
 
 /// A line for each thing.
 pub(super) fn lines(record: &Record) -> Vec<String> {
     let Record { fidelity, programs } = record;
     let mut lines = Vec::new();
-    if fidelity.is_late() {
+    if !fidelity.late.is_empty() {
         lines.push("THE EMULATOR FELL BEHIND; nothing here is to be believed:".into());
         lines.extend(fidelity.late.iter().map(|reason| format!("  {reason}")));
     }
@@ -17,10 +16,10 @@ pub(super) fn lines(record: &Record) -> Vec<String> {
 }
 
 fn program(one: &ProgramReport) -> String {
-    let ProgramReport { flow, role: which, command, end: how } = one;
+    let ProgramReport { flow, role, command, end } = one;
     let (mark, name) = (
         if one.succeeded() { "ok    " } else { "FAILED" },
         command.first().map_or("", String::as_str),
     );
-    format!("{mark} {} of {flow}, {name}: {}", role(*which), end(*how))
+    format!("{mark} {role} of {flow}, {name}: {end}")
 }

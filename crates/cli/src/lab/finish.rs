@@ -42,11 +42,11 @@ pub(super) fn all(
         // Values that cannot be used are named when they are shown.
         let Found::Finished(mut stored) = store.find(run) else { return Ok(()) };
         let changed = store.compare(&mut stored)?;
-        if changed || pages.anew || !has_pages(stored.directory(), pages.png) {
+        if changed || pages.anew || !has_pages(&stored.directory, pages.png) {
             let data =
                 page(plan, &stored, &stored.scenario()?, &stored.observations()?, pages.png)?;
             if let Some(live) = pages.live {
-                live.done(number, stored.manifest().passed(), Some(data));
+                live.done(number, stored.manifest.passed(), Some(data));
             }
         }
         done();
@@ -71,7 +71,7 @@ pub(super) fn page(
 ) -> anyhow::Result<ReportData> {
     let data =
         report::stored_run(plan, stored, scenario, seen).context("cannot read emulation.json")?;
-    write(stored.directory(), REPORT, &data, png)?;
+    write(&stored.directory, REPORT, &data, png)?;
     Ok(data)
 }
 

@@ -111,7 +111,7 @@ impl Summary {
             let Found::Finished(stored) = &entry.found else { continue };
             summary.finished += 1;
             summary.size += stored.size()?;
-            match stored.manifest().state() {
+            match stored.manifest.state() {
                 State::Passed => summary.passed += 1,
                 State::Failed => summary.failed += 1,
                 State::Waiting => summary.waiting += 1,
@@ -188,7 +188,7 @@ fn state(entry: &Entry, has_plan: bool) -> String {
         Found::Missing => "missing".into(),
         Found::Damaged(_) => "damaged".into(),
         Found::Finished(_) if entry.planned.is_none() && has_plan => "orphaned".into(),
-        Found::Finished(stored) => stored.manifest().state().to_string(),
+        Found::Finished(stored) => stored.manifest.state().to_string(),
     }
 }
 
@@ -198,15 +198,11 @@ fn point_settings(point: Option<usize>, plan: &Option<Plan>) -> &[Setting] {
     points.find(|one| Some(one.point) == point).map_or(&[], |point| &point.settings)
 }
 
-fn listed(settings: &[Setting]) -> String {
-    short_settings(settings.iter().map(|one| (one.path.as_str(), one.value.as_str())))
-}
-
 fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
     let state = state(entry, plan.is_some());
     let directory = entry.directory.clone();
     if let Found::Finished(stored) = &entry.found {
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         let held = manifest.judgements().filter(|one| one.passed).count();
         let all = manifest.bands.len() + manifest.comparisons.len();
         return Ok([
@@ -216,7 +212,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
             state,
             if all == 0 { String::new() } else { format!("{held} of {all}") },
             Bytes(stored.size()?).to_string(),
-            listed(&manifest.settings),
+            short_settings(&manifest.settings),
         ]);
     }
     let planned = entry.planned.as_ref();
@@ -229,7 +225,7 @@ fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
         state,
         String::new(),
         String::new(),
-        listed(point_settings(point, plan)),
+        short_settings(point_settings(point, plan)),
     ])
 }
 
@@ -249,10 +245,10 @@ fn run_json(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<Value> {
         Found::Damaged(error) => run["error"] = json!(error.to_string()),
         Found::Finished(stored) => {
             run["finished"] = json!(true);
-            run["scenario"] = json!(stored.manifest().name);
+            run["scenario"] = json!(stored.manifest.name);
             run["bytes"] = json!(stored.size()?);
             if let (Some(run), Value::Object(outcome)) =
-                (run.as_object_mut(), outcome_json(stored.manifest()))
+                (run.as_object_mut(), outcome_json(&stored.manifest))
             {
                 run.extend(outcome);
             }

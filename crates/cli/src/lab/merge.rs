@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     finish::index(&store, false, None)?;
     finish::summary(&store)?;
     let holds = |run: &&PlannedRun| match store.find(run) {
-        Found::Finished(stored) => stored.manifest().passed() == Some(true),
+        Found::Finished(stored) => stored.manifest.passed() == Some(true),
         Found::Missing | Found::Damaged(_) => false,
     };
     let (all, passed) = (runs.len(), runs.iter().filter(|run| holds(run)).count());

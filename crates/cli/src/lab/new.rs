@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use transom_device::own_file;
-use transom_lab::scenario::Template;
+use transom_lab::scenario::TEMPLATES;
 
 use crate::output;
 
@@ -30,20 +30,20 @@ pub(crate) struct Args {
     file: PathBuf,
     /// The shape of the network
     #[arg(long, default_value = "dumbbell", value_parser = kinds())]
-    kind: Template,
+    kind: String,
     /// Overwrite the file if there is one
     #[arg(long)]
     force: bool,
 }
 
-fn kinds() -> impl TypedValueParser<Value = Template> {
-    PossibleValuesParser::new(["dumbbell", "chain", "star", "network"])
-        .try_map(|kind| kind.parse::<Template>())
+fn kinds() -> PossibleValuesParser {
+    TEMPLATES.map(|(name, _)| name).into()
 }
 
 /// Writes the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let text = args.kind.text();
+    let chosen = TEMPLATES.into_iter().find(|(name, _)| *name == args.kind);
+    let (_, text) = chosen.context("there is no such template")?;
     if args.file.as_os_str() == "-" {
         output::line(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use transom_lab::emulate::Role;
-use transom_lab::scenario::{Scenario, Traffic};
-use transom_report::labels;
+use transom_lab::scenario::Scenario;
 
 use crate::output::listed;
 
@@ -26,7 +25,7 @@ const HOSTS_SHOWN: usize = 8;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Programs {
     /// Each command once, with the ends of flows that run it.
-    commands: BTreeMap<(Vec<String>, &'static str), Places>,
+    commands: BTreeMap<(Vec<String>, Role), Places>,
 }
 
 /// The directories of a command.
@@ -42,11 +41,11 @@ impl Programs {
         let mut programs = Programs::default();
         for variant in scenario.sweep() {
             for flow in &variant.resolved.flows {
-                let Traffic::Program(program) = &flow.traffic else { continue };
+                let Some(program) = flow.program() else { continue };
                 let server = program.server.as_ref().map(|server| (server, Role::Server, &flow.to));
                 let client = (&program.client, Role::Client, &flow.from);
                 for (command, role, host) in server.into_iter().chain([client]) {
-                    let key = (command.clone(), labels::role(role));
+                    let key = (command.clone(), role);
                     let places = programs.commands.entry(key).or_default();
                     add(&mut places.flows, flow.name.as_str());
                     add(&mut places.hosts, host.as_str());

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use transom_device::own_file;
 use transom_lab::results::{Store, StoredRun};
 
@@ -44,7 +45,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bytes += size(orphan);
         output::line(described(orphan))?;
         if args.yes {
-            store.remove_orphan(orphan)?;
+            std::fs::remove_dir_all(orphan)
+                .with_context(|| format!("cannot remove {}", orphan.display()))?;
         }
     }
     let count = counted(orphans.len(), "run");
@@ -69,7 +71,7 @@ fn described(orphan: &Path) -> String {
     let name = orphan.file_name().unwrap_or_default().to_string_lossy();
     match StoredRun::open(orphan) {
         Ok(run) => {
-            let manifest = run.manifest();
+            let manifest = &run.manifest;
             format!("{name}  seed {}  {}", manifest.seed, output::listed(&manifest.settings, ""))
         }
         Err(error) => format!("{name}  {error}"),

@@ -63,8 +63,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runs: Vec<PlannedRun> = stored
         .iter()
         .map(|run| {
-            let manifest = run.manifest();
-            let name = run.directory().file_name().unwrap_or_default();
+            let manifest = &run.manifest;
+            let name = run.directory.file_name().unwrap_or_default();
             PlannedRun {
                 id: manifest.id,
                 directory: name.to_string_lossy().into_owned(),
@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     finish::summary(&store)?;
     let page = match (finish::index(&store, png, over.as_deref())?, stored.first()) {
-        (false, Some(run)) => run.directory().join(REPORT),
+        (false, Some(run)) => run.directory.join(REPORT),
         _ => directory.join(INDEX),
     };
     output::line(format_args!("The report is {}.", page.display()))?;

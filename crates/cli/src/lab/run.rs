@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use transom_device::own_file;
 use transom_lab::results::{Choice, Plan, PlannedRun, Store};
-use transom_lab::scenario::{self, MOST_RUNS, Scenario, Setting};
+use transom_lab::scenario::{self, Scenario, Setting};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
@@ -86,13 +86,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Refuses more runs than a scenario itself may ask for, if other seeds are given.
 pub(crate) fn refuse_too_many(scenario: &Scenario, seeds: Option<&[u64]>) -> anyhow::Result<()> {
-    let (points, seeds) = (scenario.points(), seeds.unwrap_or(scenario.seeds()).len());
-    let runs = scenario::runs(points, seeds);
-    if runs > MOST_RUNS {
-        bail!(
-            "{points} points of the sweep with {seeds} seeds each are {runs} runs, and {MOST_RUNS} are the most: \
-             give fewer --seeds"
-        );
+    let (points, seeds) = (scenario.points(), seeds.unwrap_or(&scenario.seeds).len());
+    if let Some(text) = scenario::too_many_runs(points, seeds) {
+        bail!("{text}: give fewer --seeds");
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runs = args.runs.iter().map(named).collect::<anyhow::Result<Vec<&PlannedRun>>>()?;
     for run in &runs {
         let variant = run.point.checked_sub(1).and_then(|number| scenario.point(number));
-        let id = variant.map(|variant| variant.resolved.id(run.seed, transom_lab::VERSION));
+        let id = variant.map(|variant| variant.resolved.id(run.seed, transom_lab::VERSION, false));
         if id != Some(run.id) {
             let (file, version) = (args.file.display(), transom_lab::VERSION);
             bail!(

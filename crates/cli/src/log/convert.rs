@@ -38,8 +38,8 @@ pub(super) struct ConvertArgs {
 /// Converts it.
 pub(super) fn convert(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     let (input, name) = (args.input.display(), args.output.display());
-    let from = Format::of(&args.input)?;
-    let to = Format::of(&args.output)?;
+    let from = Format::try_from(&*args.input)?;
+    let to = Format::try_from(&*args.output)?;
     if [from, to].iter().any(|one| matches!(one, Format::Parquet | Format::Arrow)) {
         Feature::PARQUET.need()?;
     }

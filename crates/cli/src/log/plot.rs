@@ -78,7 +78,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<ExitCode> {
     let picture = || picture.as_ref().with_context(|| format!("{name} has no connection"));
     let contents = match form {
         Form::Page => transom_report::render(&data).into_bytes(),
-        Form::Svg => picture()?.file().into_bytes(),
+        Form::Svg => picture()?.to_string().into_bytes(),
         Form::Png => png(picture()?)?,
     };
     output::file(&args.output, contents)?;

@@ -38,7 +38,7 @@ pub(super) struct RuleArgs {
 }
 
 fn share(fraction: Fraction) -> Number {
-    Number::from_billionths(fraction.millionths() * 1000)
+    Number { billionths: fraction.millionths() * 1000 }
 }
 
 impl RuleArgs {
@@ -49,7 +49,7 @@ impl RuleArgs {
             Series::Paper => Rule::Paper { wt: self.wt, layers: self.layers },
             Series::Double => Rule::Double { wt: self.wt, layers: self.layers },
         };
-        let beta = Fraction::from_millionths(self.beta.billionths() / 1000);
+        let beta = Fraction::from_millionths(self.beta.billionths / 1000);
         Layers::new(rule, beta).context("these layers cannot be used")
     }
 }

@@ -72,8 +72,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             loss_for(&layers, u64::try_from(window).unwrap_or(u64::MAX))
         }
-        (None, Some(loss)) if (1..=1_000_000_000).contains(&loss.billionths()) => {
-            1_000_000_000 / loss.billionths()
+        (None, Some(loss)) if (1..=1_000_000_000).contains(&loss.billionths) => {
+            1_000_000_000 / loss.billionths
         }
         _ => bail!("a loss rate is above 0 and at most 1"),
     };

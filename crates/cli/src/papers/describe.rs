@@ -63,7 +63,7 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
         lines.push(format!(
             "\n{}: {} runs of {}{mode}, about {} on one core",
             if full { "Full" } else { "Quick" },
-            scenario.points() * scenario.seeds().len(),
+            scenario.points() * scenario.seeds.len(),
             duration(first.resolved.scenario.duration),
             duration(takes),
         ));

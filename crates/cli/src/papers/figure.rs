@@ -1,7 +1,7 @@
 //! A page's figure: stored values and the paper's points as a picture.
 
 use transom_lab::scenario::{Size, Time};
-use transom_report::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style, plot_sized};
+use transom_report::{Chart, HorizontalAxis, Hue, Section, Shape, Style, plot};
 use transom_sim::units::Rate;
 
 use super::bench::{BenchChoice, Benchmarks};
@@ -9,6 +9,9 @@ use super::chosen::{Chosen, choose};
 use super::findings::{mean, means_of_seeds};
 use super::page::Page;
 use super::text::{BenchCurve, CurveText, Figure, is_path};
+
+/// Places and values.
+type Points = Vec<(f64, f64)>;
 
 /// Width and height in pixels: half of a page of text.
 const SIZE: (f64, f64) = (640.0, 320.0);
@@ -67,8 +70,9 @@ pub(super) fn draw(figure: &Figure, page: &Page) -> Option<Drawn> {
     for (paper, (shape, hue)) in papers.iter().zip(PAPER.into_iter().cycle()) {
         chart = chart.markers(&paper.name, shape, hue, paper.points.clone());
     }
-    chart.axis.from_zero = !figure.floating;
-    chart.axis.logarithmic = figure.log.contains('y');
+    chart.size = SIZE;
+    chart.from_zero = !figure.floating;
+    chart.logarithmic = figure.log.contains('y');
     let across = if is_time {
         HorizontalAxis::Time
     } else if figure.names.is_empty() {
@@ -80,7 +84,7 @@ pub(super) fn draw(figure: &Figure, page: &Page) -> Option<Drawn> {
     };
     let alternative = chart.alt_text();
     let section = Section { title: figure.title.clone(), across, charts: vec![chart.clone()] };
-    Some(Drawn { svg: plot_sized(&section, &chart, SIZE).file(), alternative })
+    Some(Drawn { svg: plot(&section, &chart).to_string(), alternative })
 }
 
 /// Names on the horizontal axis above which a curve of bars has none.

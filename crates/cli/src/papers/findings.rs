@@ -182,7 +182,7 @@ impl Found {
             None => (false, of(false)?),
         };
         let scenario = experiment.scenario(full)?;
-        let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
+        let emulated = scenario.paper.as_ref().is_some_and(|paper| paper.emulated);
         let variants: Vec<Variant> = scenario.sweep().collect();
         let runs: Vec<&RunValues> = summary.iter().flat_map(|one| &one.runs).collect();
         let at = |variant: &Variant| -> Vec<&RunValues> {
@@ -427,7 +427,7 @@ mod tests {
         };
         assert_eq!(with(&"0".repeat(64)), Some(Freshness::Stale));
         let point = EXPERIMENT.scenario(true).unwrap().point(1).unwrap();
-        let own = point.resolved.id(1, "").to_string();
+        let own = point.resolved.id(1, "", false).to_string();
         // The other point's is not its own.
         assert_eq!(with(&own), Some(Freshness::Stale));
         let mut summary = stored(900e3, 100e3);

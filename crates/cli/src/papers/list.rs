@@ -43,7 +43,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     for experiment in scenarios {
         let Paper { shows, takes, quick_takes, emulated, source, .. } = experiment.described()?;
         let scenario = experiment.scenario(true)?;
-        let runs = scenario.points() * scenario.seeds().len();
+        let runs = scenario.points() * scenario.seeds.len();
         let real = if emulated { " (in real time)" } else { "" };
         lines.push([
             experiment.id.into(),

@@ -165,7 +165,7 @@ fn of_form(experiment: &Experiment, full: bool, directory: &Path) -> anyhow::Res
     let id = experiment.id;
     let scenario = experiment.scenario(full)?;
     let points: Vec<Variant> = scenario.sweep().collect();
-    let emulated = scenario.paper().is_some_and(|paper| paper.emulated);
+    let emulated = scenario.paper.as_ref().is_some_and(|paper| paper.emulated);
     let mut defects = match Summary::read(directory, id, full)? {
         Some(summary) => summary.defects(&points, emulated),
         None => Vec::new(),

@@ -7,7 +7,6 @@ use anyhow::bail;
 use transom_device::own_file;
 use transom_lab::results::{Choice, Plan, Store};
 use transom_lab::scenario::Scenario;
-use transom_report::labels;
 
 use super::catalogue::{Experiment, find, form};
 use super::keep;
@@ -172,7 +171,7 @@ fn compare(summary: &Summary, stored: &Summary) -> anyhow::Result<bool> {
         };
         output::line(format_args!(
             "  {}, {}, seed {seed}: {}, stored {}",
-            labels::of_measure(quantity.measure),
+            quantity.measure,
             output::listed(settings, ""),
             output::listed(found.iter().map(told), ""),
             output::listed(stored.iter().map(told), "")

@@ -111,7 +111,7 @@ impl RunValues {
     pub(super) fn freshness(&self, point: &Variant, emulated: bool) -> Freshness {
         match self.fingerprint {
             None => Freshness::Unknown,
-            Some(own) if own == identity(point, self.seed, "", emulated) => Freshness::Current,
+            Some(own) if own == point.resolved.id(self.seed, "", emulated) => Freshness::Current,
             Some(_) => Freshness::Stale,
         }
     }
@@ -228,32 +228,32 @@ impl Summary {
             // To work out an identity takes longer than to compare it, and nearly all runs are of one program.
             let mut of_program: Option<(&str, RunId)> = None;
             stored.iter().find(|run| {
-                let Manifest { id, version: by, seed: own, .. } = run.manifest();
+                let Manifest { id, version: by, seed: own, .. } = &*run.manifest;
                 if *own != seed || version.is_some_and(|version| version != by) {
                     return false;
                 }
                 let wanted = match of_program {
                     Some((program, wanted)) if program == by => wanted,
-                    _ => identity(point, seed, by, emulated),
+                    _ => point.resolved.id(seed, by, emulated),
                 };
                 of_program = Some((by, wanted));
                 *id == wanted
             })
         };
-        let mut seeds: Vec<u64> = stored.iter().map(|run| run.manifest().seed).collect();
+        let mut seeds: Vec<u64> = stored.iter().map(|run| run.manifest.seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
         let wanted = text::wanted(experiment.id)?;
         let first = seeds.first().copied();
         let mut recent = Recent::new();
-        let mut observed = |run: &StoredRun| recent.of(run.directory(), || run.observations());
+        let mut observed = |run: &StoredRun| recent.of(&run.directory, || run.observations());
         let mut runs: Vec<(usize, &str, RunValues)> = Vec::new();
         // Seed by seed: points are compared with others of the same seed.
         for (seed, point) in
             seeds.iter().flat_map(|seed| points.iter().map(move |point| (*seed, point)))
         {
             let Some(run) = find(point, seed, None) else { continue };
-            let version = &run.manifest().version;
+            let version = &run.manifest.version;
             let seen = observed(run)?;
             let alone = judge(&point.resolved, &seen);
             let mut values: Vec<Measured> =
@@ -284,7 +284,7 @@ impl Summary {
             let values = RunValues {
                 settings: point.settings.clone(),
                 seed,
-                fingerprint: Some(identity(point, seed, "", emulated)),
+                fingerprint: Some(point.resolved.id(seed, "", emulated)),
                 values,
                 courses: curves.map(|one| course_of(one, &seen)).collect(),
             };
@@ -408,14 +408,6 @@ pub(super) fn stored<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<
     let name = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     serde_json::from_str(&text).map(Some).with_context(|| format!("{name} is not a summary"))
-}
-
-/// Which run of a point this version of the program makes.
-fn identity(point: &Variant, seed: u64, version: &str, emulated: bool) -> RunId {
-    match emulated {
-        true => point.resolved.emulated_id(seed, version),
-        false => point.resolved.id(seed, version),
-    }
 }
 
 /// The values of a claim's band at its control.

@@ -61,7 +61,7 @@ fn ends(curves: &[Curve<'_>]) -> (f64, f64) {
 fn draw(chart: &report::Chart, frame: &mut Frame<'_>, area: Rect) {
     let curves = curves(chart, area.width);
     let (x, y) = ends(&curves);
-    let unit = &chart.axis.unit;
+    let unit = &chart.unit;
     let mut title = vec![Span::styled(format!("{} ({unit}) ", chart.title), bold())];
     let style = |series: &Series| Style::new().fg(colour(series.hue));
     for (series, _) in &curves {

@@ -32,19 +32,20 @@ impl<T: Send + 'static> Beside<T> {
 impl<T> Beside<T> {
     /// Ends it. Gives what it made, or its panic.
     pub(super) fn end(mut self) -> Option<T> {
+        let ended = self.wait()?;
+        Some(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    fn wait(&mut self) -> Option<thread::Result<T>> {
         self.goes_on = None;
-        let thread = self.thread.take()?;
-        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        Some(self.thread.take()?.join())
     }
 }
 
 impl<T> Drop for Beside<T> {
     fn drop(&mut self) {
-        self.goes_on = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic was printed.
-            let _ = thread.join();
-        }
+        // A panic was printed.
+        let _ = self.wait();
     }
 }
 

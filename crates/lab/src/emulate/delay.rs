@@ -8,7 +8,7 @@ use transom_device::namespace::Namespace;
 use transom_tcp::time::Duration;
 
 use super::stage::Stage;
-use super::{EmulateError, EmulateOptions, system};
+use super::{RunError, RunOptions, system};
 use crate::scenario::{Resolved, Scenario};
 
 /// How many datagrams are sent, and how far apart. They are never at the same distance from the emulator's own rhythms.
@@ -17,23 +17,22 @@ const INTERVAL: std::time::Duration = std::time::Duration::from_micros(1_137);
 const PORT: u16 = 7;
 
 /// Sends datagrams from one kernel to another over a link with this delay, and returns how long each took. Both ends read the same clock.
-pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, EmulateError> {
+pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, RunError> {
     let scenario = scenario(delay);
-    let options = EmulateOptions { directory: Path::new(""), output: Path::new("") };
-    let stage = Stage::set(&scenario, 1, options, &|_, _| ())?;
+    let stage = Stage::set(&scenario, 1, &RunOptions::new(Path::new("")))?;
     let namespaces = stage.namespaces();
     let [from, to] = &namespaces[..] else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
         let delays = scope.spawn(|| exchange(from, to));
-        stage.play(|_| !delays.is_finished())?;
+        stage.play(|_, _| !delays.is_finished())?;
         delays.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
 /// The sender's and the receiver's part, on two threads.
-fn exchange(from: &Namespace, to: &Namespace) -> Result<Vec<Duration>, EmulateError> {
+fn exchange(from: &Namespace, to: &Namespace) -> Result<Vec<Duration>, RunError> {
     const WHAT: &str = "cannot send datagrams";
-    let open = |namespace: &Namespace, port| -> Result<UdpSocket, EmulateError> {
+    let open = |namespace: &Namespace, port| -> Result<UdpSocket, RunError> {
         let socket = namespace.run(|| UdpSocket::bind(("0.0.0.0", port)))?;
         socket.map_err(system(WHAT))
     };

@@ -20,8 +20,7 @@ use super::host_interface::HostInterface;
 use super::observer::{FlowState, Observer};
 use super::wait::Waiter;
 use super::worker::Worker;
-use super::{EmulateError, system};
-use crate::run::Progress;
+use super::{RunError, system};
 
 /// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
 /// the real-time class.
@@ -90,8 +89,8 @@ impl Driver {
         network: &mut Network,
         recorder: &mut Recorder,
         end: Instant,
-        mut progress: impl FnMut(Progress<'_>) -> bool,
-    ) -> Result<bool, EmulateError> {
+        mut progress: impl FnMut(Duration, &Recorder) -> bool,
+    ) -> Result<bool, RunError> {
         // Only root may; without it the lag tells.
         let preferred = prefer(PRIORITY);
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
@@ -114,7 +113,7 @@ impl Driver {
             }
             if now >= report {
                 let reached = now.since(Instant::ZERO);
-                if !progress(Progress { reached, recorder }) {
+                if !progress(reached, recorder) {
                     break false;
                 }
                 report = now + REPORT;
@@ -127,7 +126,7 @@ impl Driver {
         };
         if complete {
             // The last look is at the very end.
-            progress(Progress { reached: end.since(Instant::ZERO), recorder });
+            progress(end.since(Instant::ZERO), recorder);
         }
         Ok(complete)
     }
@@ -138,15 +137,15 @@ impl Driver {
         network: &mut Network,
         recorder: &mut Recorder,
         now: Instant,
-    ) -> Result<(), EmulateError> {
+    ) -> Result<(), RunError> {
         if now >= recorder.next() {
             self.collect(network)?;
         }
-        recorder.run_until(network, now).map_err(|error| EmulateError::Run(error.into()))
+        Ok(recorder.run_until(network, now)?)
     }
 
     /// Gathers what is known outside of the network.
-    fn collect(&mut self, network: &mut Network) -> Result<(), EmulateError> {
+    fn collect(&mut self, network: &mut Network) -> Result<(), RunError> {
         let mut told = BTreeMap::new();
         for worker in &self.workers {
             let failed = system("cannot run the applications of a host");
@@ -175,7 +174,7 @@ impl Driver {
         Ok(())
     }
 
-    fn deliver(&mut self, network: &mut Network) -> Result<(), EmulateError> {
+    fn deliver(&mut self, network: &mut Network) -> Result<(), RunError> {
         for interface in &mut self.interfaces {
             interface
                 .deliver(network, self.clock, &mut self.lags)
@@ -191,7 +190,7 @@ impl Driver {
         network: &mut Network,
         recorder: &mut Recorder,
         end: Instant,
-    ) -> Result<(), EmulateError> {
+    ) -> Result<(), RunError> {
         let mut all = 0;
         while all < BATCH {
             let Some(interface) = self.interfaces.get_mut(number) else { return Ok(()) };
@@ -212,7 +211,7 @@ impl Driver {
             let mut segments = self.segments.drain(..);
             segments
                 .try_for_each(|segment| network.inject(now, node, segment))
-                .map_err(|error| EmulateError::Run(error.into()))?;
+                .map_err(RunError::from)?;
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Lags {
 
 /// How late everything was, in a few numbers. As text, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lag {
+pub(crate) struct Lag {
     /// How much there was to be late.
     pub(crate) events: u64,
     /// Half of it was not later than this.
@@ -105,7 +105,7 @@ mod micros {
 #[non_exhaustive]
 pub struct Fidelity {
     /// How late the emulator was.
-    pub lag: Lag,
+    pub(crate) lag: Lag,
     /// Packets that kernels sent and the emulator never saw: the queues of their interfaces were full.
     pub lost_before: u64,
     /// Packets that the emulator could not hand to a kernel for lack of memory.
@@ -140,11 +140,6 @@ impl Fidelity {
             late.push(format!("it lost {} packets to the hosts", self.lost_behind));
         }
         Fidelity { late, ..self }
-    }
-
-    /// Whether the emulator fell behind.
-    pub fn is_late(&self) -> bool {
-        !self.late.is_empty()
     }
 }
 
@@ -207,11 +202,11 @@ mod tests {
             ..Fidelity::default()
         };
         let way = Some(Duration::from_millis(40));
-        assert!(!punctual.clone().judged(way).is_late());
+        assert!(punctual.clone().judged(way).late.is_empty());
         let slow = Fidelity { lag: Lag { p99: micros(1001), ..punctual.lag }, ..punctual.clone() };
-        assert!(slow.judged(way).is_late());
+        assert!(!slow.judged(way).late.is_empty());
         // The same is too much where the way is short.
-        assert!(punctual.clone().judged(Some(Duration::from_millis(4))).is_late());
+        assert!(!punctual.clone().judged(Some(Duration::from_millis(4))).late.is_empty());
         let stood =
             Fidelity { lag: Lag { max: micros(100_001), ..punctual.lag }, ..punctual.clone() };
         assert!(stood.judged(way).late[0].contains("stood still"));

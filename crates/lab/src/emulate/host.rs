@@ -15,7 +15,7 @@ use transom_device::namespace::Namespace;
 use transom_device::tun::Tun;
 use transom_sim::network::NodeId;
 
-use super::{EmulateError, system};
+use super::{RunError, system};
 use crate::scenario::{Host, KernelCongestion, Name};
 
 /// The parameter by which a host has no IPv6.
@@ -45,7 +45,7 @@ impl KernelHost {
         node: NodeId,
         host: &Host,
         address: Ipv4Addr,
-    ) -> Result<(Self, Tun), EmulateError> {
+    ) -> Result<(Self, Tun), RunError> {
         let namespace = Namespace::new()?;
         let set = |parameter: &str, value: &str| {
             let result = match namespace.set_sysctl(parameter, value) {
@@ -85,7 +85,7 @@ impl KernelHost {
         namespace
             .interfaces()
             .add_route_with_congestion(INTERFACE, everything, congestion)
-            .map_err(|source| EmulateError::System {
+            .map_err(|source| RunError::System {
                 what: format!(
                     "host {name} cannot have {congestion}: the kernel has {}",
                     available()

@@ -20,7 +20,7 @@ use transom_tcp::time::{Duration, Instant};
 use super::beside::{Beside, Rest};
 use super::clock::Clock;
 use super::followed::Totals;
-use super::{EmulateError, system};
+use super::{RunError, system};
 use crate::lock;
 
 /// How long before a sample the kernels are asked.
@@ -59,9 +59,9 @@ impl Observer {
         observed: Vec<ObservedFlow>,
         interval: Duration,
         clock: impl Fn() -> Option<Clock> + Send + 'static,
-    ) -> Result<Self, EmulateError> {
+    ) -> Result<Self, RunError> {
         const WHAT: &str = "cannot look at the sockets of programs";
-        let open = |(node, namespace): (NodeId, Arc<Namespace>)| -> Result<End, EmulateError> {
+        let open = |(node, namespace): (NodeId, Arc<Namespace>)| -> Result<End, RunError> {
             let opened = namespace.run(|| Ok((Diag::open()?, DestroyEvents::open()?)))?;
             let (diag, ends) = opened.map_err(system::<io::Error>(WHAT))?;
             Ok(End { node, diag, ends, seen: BTreeMap::new() })

@@ -4,6 +4,7 @@
 //! their flows start, so that starting a program does not delay packets. Each program leads its own process group, by which it and its
 //! children are ended however the run ends. Their output goes to files.
 
+use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,7 +20,7 @@ use transom_tcp::time::{Duration, Instant};
 
 use super::beside::{Beside, Rest};
 use super::clock::Clock;
-use super::{EmulateError, system};
+use super::{RunError, system};
 use crate::run::build::Programs as Plan;
 use crate::scenario::Name;
 
@@ -33,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Which of a flow's programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// That at the flow's `from`.
@@ -72,6 +73,24 @@ pub enum ProgramEnd {
     CannotStart,
 }
 
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl fmt::Display for ProgramEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProgramEnd::Exited(status) => write!(f, "exit status {status}"),
+            ProgramEnd::Killed(signal) => write!(f, "ended by signal {signal}"),
+            ProgramEnd::Stopped => f.write_str("stopped when its time was over"),
+            ProgramEnd::NotStarted => f.write_str("not started"),
+            ProgramEnd::CannotStart => f.write_str("could not be started"),
+        }
+    }
+}
+
 impl ProgramReport {
     /// Whether it did what it was there for, as far as its end tells.
     pub fn succeeded(&self) -> bool {
@@ -84,7 +103,7 @@ impl ProgramReport {
 }
 
 /// Finds the file of each program before anything is run.
-pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError> {
+pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), RunError> {
     for plan in plans {
         let commands = [plan.commands.server.as_ref(), Some(&plan.commands.client)];
         for name in commands.into_iter().flatten().filter_map(|command| command.first()) {
@@ -94,8 +113,8 @@ pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError
     Ok(())
 }
 
-fn no_program(plan: &Plan, name: &str) -> EmulateError {
-    EmulateError::Flow { flow: plan.name.clone(), what: format!("there is no program {name}") }
+fn no_program(plan: &Plan, name: &str) -> RunError {
+    RunError::Flow { flow: plan.name.clone(), what: format!("there is no program {name}") }
 }
 
 /// The file of a program: a path relative to `directory`, or the first on the search path, with the system's own directories last.
@@ -136,15 +155,19 @@ impl Programs {
         plans: &[Plan],
         namespace: impl Fn(&Name) -> Option<Arc<Namespace>>,
         directory: &Path,
-        output: &Path,
+        output: Option<&Path>,
         clock: impl FnOnce() -> Clock,
-    ) -> Result<(Self, Clock), EmulateError> {
+    ) -> Result<(Self, Clock), RunError> {
         // A file without a directory before its name is in this one.
         let directory = std::path::absolute(Path::new(".").join(directory))
             .map_err(system("cannot find the scenario's directory"))?;
         // Ended by their drop if anything below fails.
-        let mut jobs =
-            Jobs { servers: Vec::new(), clients: Vec::new(), directory, output: output.into() };
+        let mut jobs = Jobs {
+            servers: Vec::new(),
+            clients: Vec::new(),
+            directory,
+            output: output.map(Path::to_owned),
+        };
         for plan in plans {
             let job = |role, command: &Vec<String>, host: &Name, stop| {
                 let (name, arguments) =
@@ -157,7 +180,7 @@ impl Programs {
                 };
                 let arguments: Vec<String> = arguments.iter().map(fill).collect();
                 let shown = std::iter::once(name.clone()).chain(arguments.iter().cloned());
-                Ok::<Job, EmulateError>(Job {
+                Ok::<Job, RunError>(Job {
                     report: ProgramReport {
                         flow: plan.name.clone(),
                         role,
@@ -205,7 +228,7 @@ struct Jobs {
     clients: Vec<Job>,
     servers: Vec<Job>,
     directory: PathBuf,
-    output: PathBuf,
+    output: Option<PathBuf>,
 }
 
 impl Drop for Jobs {
@@ -229,7 +252,7 @@ impl Jobs {
                 job.poll();
                 if now > Instant::ZERO
                     && job.is_due(now)
-                    && job.launch(&directory, &output).is_err()
+                    && job.launch(&directory, output.as_deref()).is_err()
                 {
                     job.report.end = ProgramEnd::CannotStart;
                 }
@@ -271,10 +294,12 @@ impl Job {
     }
 
     /// Starts it in its host.
-    fn launch(&mut self, directory: &Path, output: &Path) -> Result<(), EmulateError> {
+    fn launch(&mut self, directory: &Path, output: Option<&Path>) -> Result<(), RunError> {
         let file = |stream: &str| {
+            let Some(output) = output else { return Ok(Stdio::null()) };
             let path = output.join(self.file_name(stream));
-            own_file::output(&path).map_err(system(format!("cannot write {}", path.display())))
+            let made = own_file::output(&path).map(Stdio::from);
+            made.map_err(system(format!("cannot write {}", path.display())))
         };
         let (stdout, stderr) = (file("stdout")?, file("stderr")?);
         let mut command = Command::new(&self.program);
@@ -295,24 +320,21 @@ impl Job {
 
     /// The file for its output.
     fn file_name(&self, stream: &str) -> String {
-        let role = match self.report.role {
-            Role::Client => "client",
-            Role::Server => "server",
-        };
-        format!("{}.{role}.{stream}", self.report.flow)
+        format!("{}.{}.{stream}", self.report.flow, self.report.role)
     }
 
     /// Waits until a process in its host listens at `port`.
-    fn wait_until_listening(&mut self, port: u16, output: &Path) -> Result<(), EmulateError> {
+    fn wait_until_listening(&mut self, port: u16, output: Option<&Path>) -> Result<(), RunError> {
         let deadline = std::time::Instant::now() + TO_LISTEN;
         let silent = |job: &Job, how: &str| {
             // Its output is removed with the run, so it is shown here.
-            let written = std::fs::read_to_string(output.join(job.file_name("stderr")));
+            let written = output.map(|output| output.join(job.file_name("stderr")));
+            let written = written.and_then(|path| std::fs::read_to_string(path).ok());
             let last = written.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
             let said = if last.is_empty() { last } else { format!(", and has said: {last}") };
             let program = job.program.display();
             let what = format!("{program} does not listen at port {port}: {how}{said}");
-            EmulateError::Flow { flow: job.report.flow.clone(), what }
+            RunError::Flow { flow: job.report.flow.clone(), what }
         };
         loop {
             let sockets = self

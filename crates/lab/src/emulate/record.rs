@@ -54,7 +54,8 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::{Lag, ProgramEnd, Role};
+    use crate::emulate::fidelity::Lag;
+    use crate::emulate::{ProgramEnd, Role};
     use crate::scenario::Name;
     use transom_tcp::time::Duration;
 

@@ -18,9 +18,9 @@ use super::host_interface::HostInterface;
 use super::observer::{ObservedFlow, Observer};
 use super::programs::{self, Programs};
 use super::worker::Worker;
-use super::{EmulateError, EmulateOptions, Emulation, system};
-use crate::run::build::{Built, Change, KernelHosts, build};
-use crate::run::{Files, Observations, Progress};
+use super::{Record, RunError, RunOptions, system};
+use crate::run::build::{Built, KernelHosts, build};
+use crate::run::{Files, Observations};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
 
 /// From when everything is ready until the run begins.
@@ -43,12 +43,10 @@ impl<'a> Stage<'a> {
     pub(super) fn set(
         scenario: &'a Resolved,
         seed: u64,
-        options: EmulateOptions<'_>,
-        change: &Change<'_>,
-    ) -> Result<Self, EmulateError> {
+        options: &RunOptions<'_>,
+    ) -> Result<Self, RunError> {
         check(scenario)?;
-        let outside = KernelHosts::Outside;
-        let mut built = build(scenario, seed, options.directory, outside, change)?;
+        let mut built = build(scenario, seed, options, KernelHosts::Outside)?;
         let files = Files::begin(scenario, &mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;
         let outside = std::mem::take(&mut built.outside);
@@ -100,8 +98,8 @@ impl<'a> Stage<'a> {
     /// Runs it. `None` if it was broken off.
     pub(super) fn play(
         mut self,
-        progress: impl FnMut(Progress<'_>) -> bool,
-    ) -> Result<Option<Emulation>, EmulateError> {
+        progress: impl FnMut(Duration, &Recorder) -> bool,
+    ) -> Result<Option<(Observations, Record)>, RunError> {
         let header = &self.scenario.scenario;
         let mut recorder = Recorder::new(header.sample_interval.0, self.built.links());
         let end = Instant::ZERO + header.duration.0;
@@ -130,13 +128,13 @@ impl<'a> Stage<'a> {
         let fidelity = fidelity.judged(shortest_round_trip(self.scenario));
         let seen = Observations::collect(self.scenario, &self.built, &recorder);
         // How many events there were says nothing of a run in real time.
-        let observations = Observations { events: None, lost, ..seen };
-        Ok(Some(Emulation { observations, fidelity, programs }))
+        let seen = Observations { events: None, lost, ..seen };
+        Ok(Some((seen, Record { fidelity, programs })))
     }
 }
 
 /// Checks for features that an emulation does not have.
-fn check(scenario: &Resolved) -> Result<(), EmulateError> {
+fn check(scenario: &Resolved) -> Result<(), RunError> {
     for flow in &scenario.flows {
         let Some(host) = scenario.hosts.get(&flow.from) else { continue };
         let payload = match &flow.traffic {
@@ -148,7 +146,7 @@ fn check(scenario: &Resolved) -> Result<(), EmulateError> {
             let what = format!(
                 "datagrams of {payload} bytes do not fit into the {mtu} bytes that host {from} can send at once"
             );
-            return Err(EmulateError::Flow { flow: flow.name.clone(), what });
+            return Err(RunError::Flow { flow: flow.name.clone(), what });
         }
     }
     Ok(())

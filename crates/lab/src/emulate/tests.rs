@@ -6,6 +6,7 @@ mod windows;
 
 use super::*;
 use crate::scenario::Scenario;
+use std::path::Path;
 use transom_tcp::time::{Duration, Instant};
 
 /// Whether this system lets us make hosts; says so if not.
@@ -28,12 +29,12 @@ fn resolved(text: &str) -> Resolved {
 }
 
 #[track_caller]
-fn run(text: &str) -> Emulation {
+fn run(text: &str) -> (Observations, Record) {
     let output = tempfile::tempdir().unwrap();
-    let options = EmulateOptions { directory: Path::new(""), output: output.path() };
-    let emulation = emulate(&resolved(text), 1, options, |_| true).unwrap().unwrap();
-    eprintln!("{}", emulation.fidelity);
-    emulation
+    let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
+    let emulated = emulate(&resolved(text), 1, options, |_, _| true).unwrap().unwrap();
+    eprintln!("{}", emulated.1.fidelity);
+    emulated
 }
 
 /// Two hosts joined by a link, and a flow from the first to the second.
@@ -68,15 +69,15 @@ const KERNEL: &str = "kind = \"kernel\"";
 /// Runs it until the machine lets the emulator do its work, three times at most; says so if it never does. A test must not depend on
 /// the scheduler. Output is left in `output`.
 #[track_caller]
-fn undisturbed(text: &str, output: &Path) -> Option<Emulation> {
+fn undisturbed(text: &str, output: &Path) -> Option<(Observations, Record)> {
     let mut longest = Duration::ZERO;
     for _ in 0..3 {
-        let options = EmulateOptions { directory: Path::new(""), output };
-        let emulation = emulate(&resolved(text), 1, options, |_| true).unwrap().unwrap();
-        eprintln!("{}", emulation.fidelity);
-        longest = emulation.fidelity.lag.max;
+        let options = RunOptions { output: Some(output), ..RunOptions::new(Path::new("")) };
+        let (seen, record) = emulate(&resolved(text), 1, options, |_, _| true).unwrap().unwrap();
+        eprintln!("{}", record.fidelity);
+        longest = record.fidelity.lag.max;
         if longest <= Duration::from_millis(10) {
-            return Some(emulation);
+            return Some((seen, record));
         }
     }
     eprintln!("SKIPPED: this machine is too busy: the emulator stood still for {longest:?}");
@@ -85,13 +86,13 @@ fn undisturbed(text: &str, output: &Path) -> Option<Emulation> {
 
 /// The same without its output.
 #[track_caller]
-fn run_undisturbed(text: &str) -> Option<Emulation> {
+fn run_undisturbed(text: &str) -> Option<(Observations, Record)> {
     undisturbed(text, tempfile::tempdir().unwrap().path())
 }
 
 /// Bits per second that reached the application from `from` on.
-fn goodput(emulation: &Emulation, from: Duration) -> f64 {
-    let samples = &emulation.observations.flows[0].samples;
+fn goodput(observations: &Observations, from: Duration) -> f64 {
+    let samples = &observations.flows[0].samples;
     let first = samples.iter().find(|one| one.at >= Instant::ZERO + from).unwrap();
     let last = samples.last().unwrap();
     (last.delivered - first.delivered) as f64 * 8.0 / last.at.since(first.at).as_secs_f64()
@@ -104,12 +105,12 @@ fn a_kernel_sends_to_a_kernel_at_the_rate_of_the_link() {
     }
     let link = "rate = \"50Mbit/s\"\ndelay = \"5ms\"\nqueue = \"100 packets\"";
     let text = pair(KERNEL, KERNEL, link, "3s", "kind = \"bulk\"");
-    let Some(emulation) = run_undisturbed(&text) else { return };
+    let Some((observations, _)) = run_undisturbed(&text) else { return };
     // 1448 bytes of each 1500 are payload.
     let expected = 50e6 * 1448.0 / 1500.0;
-    let seen = goodput(&emulation, Duration::from_secs(1));
+    let seen = goodput(&observations, Duration::from_secs(1));
     assert!((0.9 * expected..1.05 * expected).contains(&seen), "{seen}");
-    let last = emulation.observations.flows[0].samples.last().unwrap();
+    let last = observations.flows[0].samples.last().unwrap();
     let sender = last.sender.unwrap();
     assert_eq!(sender.mss, 1448);
     assert!(
@@ -191,9 +192,9 @@ fn every_kind_of_traffic_between_both_kinds_of_hosts() {
             );
         }
     }
-    let Some(emulation) = run_undisturbed(&text) else { return };
+    let Some((observations, record)) = run_undisturbed(&text) else { return };
     let seen = |name: &str| {
-        let flows = &emulation.observations.flows;
+        let flows = &observations.flows;
         let flow = flows.iter().find(|flow| flow.name.as_str() == name).unwrap();
         (flow.samples.last().unwrap().delivered, flow.completions.clone())
     };
@@ -220,7 +221,7 @@ fn every_kind_of_traffic_between_both_kinds_of_hosts() {
         assert!(delivered > 500_000, "{way}: {delivered}");
         assert_eq!(completions.len(), 1, "{way}");
     }
-    assert_eq!(emulation.fidelity.refused, 0);
+    assert_eq!(record.fidelity.refused, 0);
 }
 
 /// Without hosts outside there is nothing that real time could change.
@@ -234,17 +235,12 @@ fn transoms_hosts_do_in_real_time_what_they_do_in_virtual_time() {
         "kind = \"bulk\"",
     );
     let scenario = resolved(&text);
-    let simulated = crate::run::simulate(
-        &scenario,
-        1,
-        crate::run::SimulateOptions { directory: Path::new(""), captures: None },
-        |_| true,
-    )
-    .unwrap()
-    .unwrap();
-    let emulation = run(&text);
-    assert_eq!(emulation.observations.flows, simulated.flows);
-    assert_eq!(emulation.observations.links, simulated.links);
+    let simulated = crate::run::simulate(&scenario, 1, RunOptions::new(Path::new("")), |_, _| true)
+        .unwrap()
+        .unwrap();
+    let (observations, _) = run(&text);
+    assert_eq!(observations.flows, simulated.flows);
+    assert_eq!(observations.links, simulated.links);
 }
 
 #[test]
@@ -255,12 +251,12 @@ fn a_run_that_is_broken_off_ends_at_once_and_leaves_nothing() {
     let text =
         pair(KERNEL, KERNEL, "delay = \"5ms\"\nrate = \"5Mbit/s\"", "600s", "kind = \"bulk\"");
     let output = tempfile::tempdir().unwrap();
-    let options = EmulateOptions { directory: Path::new(""), output: output.path() };
+    let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
     let started = std::time::Instant::now();
     let mut calls = 0;
-    let outcome = emulate(&resolved(&text), 1, options, |seen| {
+    let outcome = emulate(&resolved(&text), 1, options, |reached, _| {
         calls += 1;
-        seen.reached < Duration::from_millis(500)
+        reached < Duration::from_millis(500)
     });
     assert!(outcome.unwrap().is_none());
     assert!(calls >= 4, "{calls}");
@@ -270,9 +266,9 @@ fn a_run_that_is_broken_off_ends_at_once_and_leaves_nothing() {
 #[test]
 fn scenarios_that_cannot_be_emulated_are_refused_before_anything_runs() {
     let output = tempfile::tempdir().unwrap();
-    let options = EmulateOptions { directory: Path::new(""), output: output.path() };
+    let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
     let refused =
-        |text: &str| emulate(&resolved(text), 1, options, |_| true).unwrap_err().to_string();
+        |text: &str| emulate(&resolved(text), 1, options, |_, _| true).unwrap_err().to_string();
     let datagrams = "kind = \"on-off-udp\"\nrate = \"1Mbit/s\"\npayload = \"1473B\"";
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", datagrams);
     assert_eq!(
@@ -317,10 +313,10 @@ kind = "program"
 client = ["sh", "-c", "sleep 1001 & echo $!; exit 0"]"#;
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", flow);
     let output = tempfile::tempdir().unwrap();
-    let options = EmulateOptions { directory: Path::new(""), output: output.path() };
-    let emulation = emulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap();
+    let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
+    let (_, record) = emulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap();
     let ends: Vec<(&str, Role, ProgramEnd)> =
-        emulation.programs.iter().map(|one| (one.flow.as_str(), one.role, one.end)).collect();
+        record.programs.iter().map(|one| (one.flow.as_str(), one.role, one.end)).collect();
     let all = [
         ("flow", Role::Client, ProgramEnd::Exited(3)),
         ("killed", Role::Client, ProgramEnd::Killed(9)),
@@ -356,8 +352,8 @@ fn a_server_that_does_not_listen_is_not_waited_for() {
         "kind = \"program\"\nserver = [\"sh\", \"-c\", \"exit 0 {port}\"]\nclient = [\"true\"]";
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", program);
     let output = tempfile::tempdir().unwrap();
-    let options = EmulateOptions { directory: Path::new(""), output: output.path() };
-    let error = emulate(&resolved(&text), 1, options, |_| true).unwrap_err();
+    let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
+    let error = emulate(&resolved(&text), 1, options, |_, _| true).unwrap_err();
     assert!(error.to_string().contains("does not listen at port 1024: it has ended"), "{error}");
 }
 
@@ -380,8 +376,8 @@ fn iperf3_measures_what_the_link_gives() {
     let link = "rate = \"20Mbit/s\"\ndelay = \"5ms\"\nqueue = \"100 packets\"";
     let text = pair(KERNEL, KERNEL, link, "4s", flow);
     let output = tempfile::tempdir().unwrap();
-    let Some(emulation) = undisturbed(&text, output.path()) else { return };
-    assert!(emulation.programs.iter().all(ProgramReport::succeeded), "{:?}", emulation.programs);
+    let Some((observations, record)) = undisturbed(&text, output.path()) else { return };
+    assert!(record.programs.iter().all(ProgramReport::succeeded), "{:?}", record.programs);
     let said = std::fs::read_to_string(output.path().join("flow.client.stdout")).unwrap();
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     let rate = said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
@@ -390,7 +386,7 @@ fn iperf3_measures_what_the_link_gives() {
     assert_eq!(said["end"]["sender_tcp_congestion"], "cubic");
     // The count from outside is its own count, some bytes of its control connection, and what arrived after it had stopped counting:
     // a queue and a link full of data, 150 kB and 25 kB.
-    let samples = &emulation.observations.flows[0].samples;
+    let samples = &observations.flows[0].samples;
     let received = said["end"]["sum_received"]["bytes"].as_u64().unwrap();
     let delivered = samples.last().unwrap().delivered;
     assert!((received..received + 185_000).contains(&delivered), "{delivered} of {received}");
@@ -416,18 +412,20 @@ client = ["curl", "-sS", "--retry", "3", "-o", "copy", "http://{address}:{port}/
     std::fs::write(path("nginx.conf"), conf).unwrap();
     let content: Vec<u8> = (0..1_000_000u32).map(|n| (n * 7 / 3) as u8).collect();
     std::fs::write(path("file"), &content).unwrap();
-    let options = EmulateOptions { directory: directory.path(), output: directory.path() };
-    let emulation = emulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap();
+    let options =
+        RunOptions { output: Some(directory.path()), ..RunOptions::new(directory.path()) };
+    let (observations, record) =
+        emulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap();
     let said = |name: &str| std::fs::read_to_string(path(name)).unwrap();
     let all = format!(
         "{:?}\n{}{}",
-        emulation.programs,
+        record.programs,
         said("flow.server.stderr"),
         said("flow.client.stderr")
     );
-    assert!(emulation.programs.iter().all(ProgramReport::succeeded), "{all}");
+    assert!(record.programs.iter().all(ProgramReport::succeeded), "{all}");
     assert!(std::fs::read(path("copy")).unwrap() == content, "{all}");
     // The file and a few headers.
-    let delivered = emulation.observations.flows[0].samples.last().unwrap().delivered;
+    let delivered = observations.flows[0].samples.last().unwrap().delivered;
     assert!((1_000_000..1_002_000).contains(&delivered), "{delivered}");
 }

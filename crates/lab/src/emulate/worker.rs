@@ -25,7 +25,7 @@ use super::clock::Clock;
 use super::fidelity::Lags;
 use super::followed::{Followed, Totals};
 use super::sockets::{AppEvent, KernelIo, KernelSockets};
-use super::{EmulateError, system};
+use super::{RunError, system};
 use crate::lock;
 use crate::run::build::Outside;
 
@@ -63,7 +63,7 @@ impl Worker {
         address: Ipv4Addr,
         seed: u64,
         clock: Clock,
-    ) -> Result<Self, EmulateError> {
+    ) -> Result<Self, RunError> {
         const WHAT: &str = "cannot start the applications of a host";
         let waker =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system(WHAT))?;

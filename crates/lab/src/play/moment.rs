@@ -2,8 +2,8 @@
 
 use super::decision::{Decision, Owners};
 use crate::lock;
-use crate::run::RunError;
 use crate::run::build::{KernelHosts, build};
+use crate::run::{RunError, RunOptions};
 use crate::scenario::{HostKind, Resolved};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ pub fn decisions(
     let hosts = scenario.hosts.iter().filter(|(_, host)| host.kind == HostKind::Transom);
     logged.measure.log = hosts.map(|(name, _)| name.clone()).collect();
     logged.measure.capture.clear();
-    let mut built = build(&logged, seed, directory, KernelHosts::Refused, &|_, _| ())?;
+    let mut built = build(&logged, seed, &RunOptions::new(directory), KernelHosts::Refused)?;
     let whole = Instant::ZERO + scenario.scenario.duration.0;
     let (from, to) = (before(moment.at, moment.around), (moment.at + moment.around).min(whole));
     let collected = Arc::new(Mutex::new(Vec::<(NodeId, Record)>::new()));

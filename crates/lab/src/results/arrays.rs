@@ -4,16 +4,6 @@ use super::column::Table;
 use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use crate::run::Observations;
 
-/// A table, column by column. All columns have the same length.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Arrays {
-    /// Its name: `flows`, `completions` or `links`.
-    pub name: &'static str,
-    /// The columns.
-    pub columns: Vec<Array>,
-}
-
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,12 +27,13 @@ pub enum Cells {
     Maybe(Vec<Option<u64>>),
 }
 
-/// The tables of a run: flows, completions and links. Columns of bytes are left out: the columns computed from them are there.
-pub fn arrays(seen: &Observations) -> [Arrays; 3] {
+/// The tables of a run, each with its name: flows, completions and links. The columns of a table have the same length. Those of bytes are left out: the
+/// columns computed from them are there.
+pub fn arrays(seen: &Observations) -> [(&'static str, Vec<Array>); 3] {
     [of(&FLOWS, &seen.flows), of(&COMPLETIONS, &seen.flows), of(&LINKS, &seen.links)]
 }
 
-fn of<O, R>(table: &Table<O, R>, owners: &[O]) -> Arrays {
+fn of<O, R>(table: &Table<O, R>, owners: &[O]) -> (&'static str, Vec<Array>) {
     let keys = table.keys.iter().enumerate().map(|(number, (name, doc))| {
         let text = |owner: &O| {
             let key = (table.key)(owner).get(number).map(|key| (*key).to_owned());
@@ -63,5 +54,5 @@ fn of<O, R>(table: &Table<O, R>, owners: &[O]) -> Arrays {
         };
         Array { name: column.name, doc: column.doc, cells }
     });
-    Arrays { name: table.name, columns: keys.chain(columns).collect() }
+    (table.name, keys.chain(columns).collect())
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why results cannot be stored or read.
+/// Why results cannot be stored, read or put together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -57,6 +57,38 @@ pub enum StoreError {
         /// The identity found.
         found: String,
     },
+    /// A directory does not say which runs it is to have.
+    #[error("{} has no results.json, the list of its runs", .0.display())]
+    NoPlan(PathBuf),
+    /// Two directories are about different runs.
+    #[error("{} and {} have {what}", .one.display(), .other.display())]
+    Different {
+        /// A directory.
+        one: PathBuf,
+        /// Another.
+        other: PathBuf,
+        /// In what they differ.
+        what: &'static str,
+    },
+    /// Both have a run, and it differs.
+    #[error(
+        "the run {run} is not the same in {} and in {}: {file} differs",
+        .one.display(),
+        .other.display()
+    )]
+    SameRunDiffers {
+        /// The run's directory.
+        run: String,
+        /// Which of its files.
+        file: String,
+        /// A results directory.
+        one: PathBuf,
+        /// Another.
+        other: PathBuf,
+    },
+    /// Not all runs are there: what is missing, a line for each.
+    #[error("some runs are missing:{0}")]
+    Incomplete(String),
 }
 
 impl StoreError {

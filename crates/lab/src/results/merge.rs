@@ -10,71 +10,30 @@ use super::store::{Found, Store};
 use super::stored::StoredRun;
 use std::path::{Path, PathBuf};
 
-/// Why results cannot be put together.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// A directory cannot be read, or the new one not be written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A directory does not say which runs it is to have.
-    #[error("{} has no results.json, the list of its runs", .0.display())]
-    NoPlan(PathBuf),
-    /// Two directories are about different runs.
-    #[error("{} and {} have {what}", .one.display(), .other.display())]
-    Different {
-        /// A directory.
-        one: PathBuf,
-        /// Another.
-        other: PathBuf,
-        /// In what they differ.
-        what: &'static str,
-    },
-    /// Both have a run, and it differs.
-    #[error(
-        "the run {run} is not the same in {} and in {}: {file} differs",
-        .one.display(),
-        .other.display()
-    )]
-    SameRunDiffers {
-        /// The run's directory.
-        run: String,
-        /// Which of its files.
-        file: String,
-        /// A results directory.
-        one: PathBuf,
-        /// Another.
-        other: PathBuf,
-    },
-    /// Not all runs are there: what is missing, a line for each.
-    #[error("some runs are missing:{0}")]
-    Incomplete(String),
-}
-
 /// Puts the runs of several directories into one, `output`. If there is something already, it has to be of the same runs, such as what
 /// an earlier attempt has left. Gives the new directory and its plan.
 ///
 /// Bands that compare runs are for [`Store::compare`] to judge afterwards.
 ///
 /// # Errors
-/// [`MergeError`]; nothing has been written then, unless writing itself failed.
-pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Plan), MergeError> {
+/// [`StoreError`]; nothing has been written then, unless writing itself failed.
+pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Plan), StoreError> {
     // The results that are there already know more than the parts: bands may have been judged that wait there.
     let mut parts = match Part::open(output) {
         Ok(part) => vec![part],
-        Err(MergeError::Store(StoreError::NoResults(_))) => Vec::new(),
+        Err(StoreError::NoResults(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
     for input in inputs {
         parts.push(Part::open(input)?);
     }
     let Some(first) = parts.first() else {
-        return Err(StoreError::NoResults(output.into()).into());
+        return Err(StoreError::NoResults(output.into()));
     };
     for part in &parts {
         if let Some(what) = difference(&first.plan, &part.plan) {
             let (one, other) = (first.path(), part.path());
-            return Err(MergeError::Different { one, other, what });
+            return Err(StoreError::Different { one, other, what });
         }
     }
     let chosen = choose(&parts, &first.plan)?;
@@ -99,9 +58,9 @@ struct Part {
 }
 
 impl Part {
-    fn open(directory: &Path) -> Result<Part, MergeError> {
+    fn open(directory: &Path) -> Result<Part, StoreError> {
         let store = Store::open(directory)?;
-        let plan = store.plan()?.ok_or_else(|| MergeError::NoPlan(directory.into()))?;
+        let plan = store.plan()?.ok_or_else(|| StoreError::NoPlan(directory.into()))?;
         Ok(Part { store, plan })
     }
 
@@ -131,21 +90,21 @@ fn difference(one: &Plan, other: &Plan) -> Option<&'static str> {
 fn choose<'a>(
     parts: &'a [Part],
     plan: &'a Plan,
-) -> Result<Vec<(&'a PlannedRun, &'a Part)>, MergeError> {
+) -> Result<Vec<(&'a PlannedRun, &'a Part)>, StoreError> {
     let mut chosen = Vec::new();
     let mut nowhere = Vec::new();
     for run in &plan.runs {
         let mut found: Option<(StoredRun, &Part)> = None;
         for part in parts {
             match (part.store.find(run), &found) {
-                (Found::Damaged(error), _) => return Err(error.into()),
+                (Found::Damaged(error), _) => return Err(error),
                 (Found::Missing, _) => {}
                 (Found::Finished(stored), None) => found = Some((stored, part)),
                 (Found::Finished(stored), Some((other, at))) => {
-                    if let Some(file) = differing(other.manifest(), stored.manifest()) {
+                    if let Some(file) = differing(&other.manifest, &stored.manifest) {
                         let (one, other) = (at.path(), part.path());
                         let run = run.directory.clone();
-                        return Err(MergeError::SameRunDiffers { run, file, one, other });
+                        return Err(StoreError::SameRunDiffers { run, file, one, other });
                     }
                 }
             }
@@ -158,7 +117,7 @@ fn choose<'a>(
     if nowhere.is_empty() {
         Ok(chosen)
     } else {
-        Err(MergeError::Incomplete(missing(parts, &nowhere)))
+        Err(StoreError::Incomplete(missing(parts, &nowhere)))
     }
 }
 

@@ -45,7 +45,7 @@ impl Run<'_> {
     /// Whether a stored run agrees with this one, including the parts outside of its identity.
     pub(super) fn is_as_stored(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let text = stored.contents(SCENARIO)?;
-        let Manifest { point, settings, comparisons, .. } = stored.manifest();
+        let Manifest { point, settings, comparisons, .. } = &*stored.manifest;
         let own = self.comparisons();
         let same = |(one, other): (&Compared, &Compared)| {
             (&one.baseline, &one.band) == (&other.baseline, &other.band)

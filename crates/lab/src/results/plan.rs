@@ -48,7 +48,6 @@ pub struct Plan {
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[non_exhaustive]
 pub struct Point {
     /// Its number in the scenario, from one.
     pub point: usize,
@@ -106,8 +105,7 @@ impl Plan {
     /// The plan of a scenario's runs. A file that a scenario names may have gone since the scenario was read; its points are left out.
     pub fn new(scenario: &Scenario, choice: Choice) -> Plan {
         let Choice { file, seeds, shard, emulated, units } = choice;
-        let form = scenario.form();
-        let seeds = seeds.unwrap_or_else(|| scenario.seeds().to_vec());
+        let seeds = seeds.unwrap_or_else(|| scenario.seeds.clone());
         let mut digest = Sha256::new();
         if emulated {
             digest.update("emulated");
@@ -127,10 +125,7 @@ impl Plan {
                 digest.update(text);
             }
             for &seed in &seeds {
-                let id = match emulated {
-                    true => resolved.emulated_id(seed, &program),
-                    false => resolved.id(seed, &program),
-                };
+                let id = resolved.id(seed, &program, emulated);
                 let mut directory = id.short();
                 if !directories.insert(directory.clone()) {
                     directory = format!("{directory}-{point}");
@@ -140,11 +135,20 @@ impl Plan {
             }
             points.push(Point { point, settings });
         }
-        let scenario = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let version = crate::VERSION.into();
-        let format = super::FORMAT;
-        let form = form.map(str::to_owned);
-        Plan { format, version, name, file, form, units, scenario, points, seeds, shard, runs }
+        let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Plan {
+            format: super::FORMAT,
+            version: crate::VERSION.into(),
+            name,
+            file,
+            form: scenario.form.clone(),
+            units,
+            scenario: digest,
+            points,
+            seeds,
+            shard,
+            runs,
+        }
     }
 
     /// What makes the runs.
@@ -205,28 +209,27 @@ impl fmt::Display for Shard {
     }
 }
 
-/// A text is no shard.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a share of the runs: write I/N, such as 2/3, with I from 1 to N")]
-pub struct ShardError(String);
-
 impl FromStr for Shard {
-    type Err = ShardError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Shard, ShardError> {
+    fn from_str(text: &str) -> Result<Shard, String> {
         let parts = || {
             let (number, of) = text.split_once('/')?;
             let shard = Shard { number: number.parse().ok()?, of: of.parse().ok()? };
             (1..=shard.of).contains(&shard.number).then_some(shard)
         };
-        parts().ok_or_else(|| ShardError(text.into()))
+        parts().ok_or_else(|| {
+            format!(
+                "`{text}` is not a share of the runs: write I/N, such as 2/3, with I from 1 to N"
+            )
+        })
     }
 }
 
 impl TryFrom<String> for Shard {
-    type Error = ShardError;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<Shard, ShardError> {
+    fn try_from(text: String) -> Result<Shard, String> {
         text.parse()
     }
 }

@@ -229,7 +229,7 @@ impl Store {
         }));
         entries[planned..].sort_by_key(|entry| match &entry.found {
             Found::Finished(stored) => {
-                let Manifest { name, point, seed, .. } = stored.manifest();
+                let Manifest { name, point, seed, .. } = &*stored.manifest;
                 (name.clone(), *point, *seed)
             }
             _ => (String::new(), usize::MAX, u64::MAX),
@@ -255,20 +255,13 @@ impl Store {
         let is_of_the_scenario = |directory: &PathBuf| {
             let resolved = StoredRun::open(directory).and_then(|run| run.scenario());
             resolved.is_ok_and(|resolved| {
-                planned.contains(&resolved.id(first, &program))
-                    || planned.contains(&resolved.emulated_id(first, &program))
+                [false, true]
+                    .iter()
+                    .any(|emulated| planned.contains(&resolved.id(first, &program, *emulated)))
             })
         };
         let directories = others.iter().map(|name| self.directory.join(name));
         Ok(directories.filter(|directory| !is_of_the_scenario(directory)).collect())
-    }
-
-    /// Removes a run that is not of the plan.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn remove_orphan(&self, directory: &Path) -> Result<(), StoreError> {
-        fs::remove_dir_all(directory).map_err(StoreError::io("remove", directory))
     }
 
     /// The names of directories that can be runs.

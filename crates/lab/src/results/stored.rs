@@ -18,8 +18,10 @@ pub(super) const PLAIN: &str = "table";
 /// A run that is finished and stored.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    pub(super) directory: PathBuf,
-    pub(super) manifest: Box<Manifest>,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its description and results.
+    pub manifest: Box<Manifest>,
 }
 
 impl StoredRun {
@@ -46,16 +48,6 @@ impl StoredRun {
             }
         }
         Ok(StoredRun { directory: directory.into(), manifest: Box::new(manifest) })
-    }
-
-    /// The directory.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Its description and results.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
     }
 
     /// The scenario, with everything written out.

@@ -6,13 +6,15 @@
 use super::store::Store;
 use super::stored::StoredRun;
 use super::{StoreError, files};
-use crate::run::{Number, numbers};
+use crate::run::numbers;
+use crate::scenario::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file for everybody.
-pub const SUMMARY_CSV: &str = "summary.csv";
+const SUMMARY_CSV: &str = "summary.csv";
 /// The same for those who read Parquet; only a build with the feature `parquet` writes it.
-pub const SUMMARY_PARQUET: &str = "summary.parquet";
+#[cfg(feature = "parquet")]
+const SUMMARY_PARQUET: &str = "summary.parquet";
 
 /// The columns that say which run it is.
 const RUN: [&str; 5] = ["run", "scenario", "point", "seed", "state"];
@@ -31,10 +33,10 @@ pub struct Line {
     pub seed: u64,
     /// In which state the run is, in the word that all commands have for it.
     pub state: String,
-    /// The settings of the sweep: path and value.
-    pub settings: Vec<(String, String)>,
-    /// The numbers.
-    pub numbers: Vec<Number>,
+    /// The settings of the sweep.
+    pub settings: Vec<Setting>,
+    /// The numbers: the name, with the unit, and the value; none where nothing was there to be measured.
+    pub numbers: Vec<(String, Option<f64>)>,
 }
 
 impl Line {
@@ -43,16 +45,15 @@ impl Line {
     /// # Errors
     /// [`StoreError`] if something that is stored cannot be read.
     pub fn of(run: &StoredRun) -> Result<Line, StoreError> {
-        let manifest = run.manifest();
-        let name = run.directory().file_name().unwrap_or_default();
-        let settings = manifest.settings.iter();
+        let manifest = &run.manifest;
+        let name = run.directory.file_name().unwrap_or_default();
         Ok(Line {
             run: name.to_string_lossy().into_owned(),
             scenario: manifest.name.clone(),
             point: manifest.point,
             seed: manifest.seed,
             state: manifest.state().to_string(),
-            settings: settings.map(|one| (one.path.to_string(), one.value.to_string())).collect(),
+            settings: manifest.settings.clone(),
             numbers: numbers(&run.scenario()?, &run.observations()?),
         })
     }
@@ -73,12 +74,12 @@ pub struct Summary {
 impl Summary {
     /// Puts lines together.
     pub fn of(lines: Vec<Line>) -> Summary {
-        let settings = lines.iter().flat_map(|line| line.settings.iter().map(|(path, _)| path));
+        let settings = lines.iter().flat_map(|line| line.settings.iter().map(|one| &one.path));
         // What no run has says nothing.
         let numbers = || lines.iter().flat_map(|line| &line.numbers);
         let there: BTreeSet<&String> =
-            numbers().filter(|one| one.value.is_some()).map(|one| &one.name).collect();
-        let numbers = numbers().map(|one| &one.name).filter(|name| there.contains(name));
+            numbers().filter(|(_, value)| value.is_some()).map(|(name, _)| name).collect();
+        let numbers = numbers().map(|(name, _)| name).filter(|name| there.contains(name));
         Summary { settings: in_order(settings), numbers: in_order(numbers), lines }
     }
 
@@ -117,8 +118,8 @@ impl Summary {
     /// The cells of a line in the columns of settings.
     pub(super) fn settings_of<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = &'a str> {
         self.settings.iter().map(|path| {
-            let found = line.settings.iter().find(|(own, _)| own == path);
-            found.map_or("", |(_, value)| value.as_str())
+            let found = line.settings.iter().find(|one| one.path == *path);
+            found.map_or("", |one| one.value.as_str())
         })
     }
 
@@ -128,7 +129,7 @@ impl Summary {
         line: &'a Line,
     ) -> impl Iterator<Item = Option<f64>> + 'a {
         let known: BTreeMap<&str, Option<f64>> =
-            line.numbers.iter().map(|number| (number.name.as_str(), number.value)).collect();
+            line.numbers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.numbers.iter().map(move |name| known.get(name.as_str()).copied().flatten())
     }
 }

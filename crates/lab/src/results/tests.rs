@@ -6,7 +6,7 @@ use super::stored::{PARQUET, PLAIN};
 use super::tables::{COMPLETIONS, FLOWS, LINKS};
 use super::*;
 use crate::run::{
-    FlowObservations, Judgement, LinkObservations, Observations, SimulateOptions, judge, simulate,
+    FlowObservations, Judgement, LinkObservations, Observations, RunOptions, judge, simulate,
 };
 use crate::scenario::{Name, Scenario};
 use proptest::prelude::*;
@@ -77,8 +77,8 @@ impl Sweep {
 
     fn seen(&self, planned: &PlannedRun) -> Observations {
         let variant = self.scenario.point(planned.point - 1).unwrap();
-        let options = SimulateOptions { directory: Path::new(""), captures: None };
-        simulate(&variant.resolved, planned.seed, options, |_| true).unwrap().unwrap()
+        let options = RunOptions::new(Path::new(""));
+        simulate(&variant.resolved, planned.seed, options, |_, _| true).unwrap().unwrap()
     }
 
     /// Runs what is missing, and says how many runs that were.
@@ -122,7 +122,7 @@ fn stored_runs_are_read_back_and_not_repeated() {
         let seen = stored.observations().unwrap();
         assert_eq!(seen, sweep.seen(planned));
         assert_eq!(seen.flows[0].departures.len(), 1);
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         assert_eq!(manifest.bands, judge(&variant.resolved, &seen));
         assert_eq!((manifest.point, manifest.seed), (planned.point, planned.seed));
         assert_eq!(manifest.passed(), Some(true), "{manifest:#?}");
@@ -163,7 +163,7 @@ fn another_band_title_or_drawing_repeats_no_run() {
     let other = Sweep::new(&other, None);
     // Something that was stored with a run stays with it.
     assert_eq!(other.run(&store), 0);
-    assert!(store.runs().unwrap().iter().all(|run| run.manifest().passed() == Some(false)));
+    assert!(store.runs().unwrap().iter().all(|run| run.manifest.passed() == Some(false)));
     let fresh = tempdir().unwrap();
     let anew = Store::create(fresh.path()).unwrap();
     assert_eq!(other.run(&anew), 6);
@@ -182,7 +182,7 @@ fn a_table_begins_with_its_columns() {
         ("links.csv", seen.links.iter().map(|link| link.samples.len()).sum()),
         ("completions.csv", 0),
     ] {
-        let text = fs::read_to_string(stored.directory().join(file)).unwrap();
+        let text = fs::read_to_string(stored.directory.join(file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let columns = lines[0].split(',').count();
         assert!(lines.iter().all(|line| line.split(',').count() == columns), "{file}");
@@ -191,7 +191,7 @@ fn a_table_begins_with_its_columns() {
     // A row by hand: what the last sample of the first flow says of it.
     let last = seen.flows[0].samples.last().unwrap();
     let sender = last.sender.unwrap();
-    let text = fs::read_to_string(stored.directory().join("flows.csv")).unwrap();
+    let text = fs::read_to_string(stored.directory.join("flows.csv")).unwrap();
     let line = text.lines().rfind(|line| line.starts_with("bulk1,")).unwrap();
     let [bytes, payload] = [last.sent.bytes, last.sent.payload].map(Option::unwrap);
     let begins =
@@ -208,7 +208,7 @@ fn damage_is_named() {
     let store = Store::create(directory.path()).unwrap();
     sweep.run(&store);
     let run = store.runs().unwrap().remove(0);
-    let path = |name: &str| run.directory().join(name);
+    let path = |name: &str| run.directory.join(name);
     let form = if cfg!(feature = "parquet") { PARQUET } else { PLAIN };
     let tables = ["flows", "links", "completions"].map(|table| format!("{table}.{form}"));
     for name in tables.iter().map(String::as_str).chain(["scenario.toml"]) {
@@ -223,10 +223,10 @@ fn damage_is_named() {
         assert!(error.contains(name) && error.contains("damaged"), "{error}");
         // Another length, and no file at all: found when the run is looked for.
         fs::write(path(name), &whole[..whole.len() / 2]).unwrap();
-        let error = StoredRun::open(run.directory()).unwrap_err().to_string();
+        let error = StoredRun::open(&run.directory).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("should have"), "{error}");
         fs::remove_file(path(name)).unwrap();
-        let error = StoredRun::open(run.directory()).unwrap_err().to_string();
+        let error = StoredRun::open(&run.directory).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
         fs::write(path(name), whole).unwrap();
     }
@@ -240,7 +240,7 @@ fn damage_is_named() {
     ] {
         assert!(manifest.contains(from), "{from}");
         fs::write(path("run.json"), manifest.replace(from, to)).unwrap();
-        let error = StoredRun::open(run.directory()).unwrap_err().to_string();
+        let error = StoredRun::open(&run.directory).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(matches!(store.find(&sweep.plan.runs[0]), Found::Damaged(_)));
     }
@@ -265,7 +265,7 @@ fn plain_tables_are_read_by_every_build() {
     run.manifest.files.retain(|file| !file.name.ends_with(PARQUET));
     for (table, contents) in ["flows", "completions", "links"].iter().zip(tables) {
         let (name, path) =
-            (format!("{table}.{PLAIN}"), run.directory().join(format!("{table}.{PLAIN}")));
+            (format!("{table}.{PLAIN}"), run.directory.join(format!("{table}.{PLAIN}")));
         fs::write(&path, contents).unwrap();
         let (bytes, sha256) = files::pass(&path, &mut std::io::sink()).unwrap();
         run.manifest.files.push(FileEntry { name, bytes, sha256 });
@@ -281,7 +281,7 @@ fn without_parquet_its_files_are_left_alone() {
     let store = Store::create(directory.path()).unwrap();
     sweep.run(&store);
     let run = store.runs().unwrap().remove(0);
-    let path = |name: &str| run.directory().join(name);
+    let path = |name: &str| run.directory.join(name);
     for table in ["flows", "completions", "links"] {
         let [plain, parquet] = [PLAIN, PARQUET].map(|form| format!("{table}.{form}"));
         fs::rename(path(&plain), path(&parquet)).unwrap();
@@ -332,8 +332,7 @@ fn files_beside_a_run_stay_with_it() {
     fs::write(pending.directory().join("programs/out.txt"), "hello").unwrap();
     let run = Run { plan: &sweep.plan, planned, variant: &variant };
     let stored = pending.finish(run, &sweep.seen(planned)).unwrap();
-    let entry =
-        stored.manifest().files.iter().find(|file| file.name == "programs/out.txt").unwrap();
+    let entry = stored.manifest.files.iter().find(|file| file.name == "programs/out.txt").unwrap();
     assert_eq!(entry.bytes, 5);
     // echo -n hello | sha256sum
     let sum = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
@@ -344,7 +343,7 @@ fn files_beside_a_run_stay_with_it() {
     let run = Run { plan: &other.plan, planned: &other.plan.runs[0], variant: &variant };
     let Found::Finished(renewed) = store.renew(run).unwrap() else { panic!() };
     assert_eq!(renewed.scenario().unwrap().scenario.title.as_deref(), Some("Another"));
-    assert_eq!(fs::read(renewed.directory().join("programs/out.txt")).unwrap(), b"hello");
+    assert_eq!(fs::read(renewed.directory.join("programs/out.txt")).unwrap(), b"hello");
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! From a scenario to a network.
 
-use super::RunError;
 use super::companion::{self, Datagrams};
+use super::{RunError, RunOptions};
 use crate::scenario::{
     Count, Distribution, Flow, HostKind, Name, PingProtocol, Program, RateTraces, Resolved,
     SizeDistribution, TimeDistribution, TraceError, Traffic, read_trace,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
-use std::path::Path;
 use std::sync::Arc;
 use transom_extensions::Companion;
 use transom_extensions::cm::Manager;
@@ -96,16 +95,12 @@ struct Place<'a> {
     outside: Option<usize>,
 }
 
-/// A change of the profile of the connections that send a flow's data.
-pub(crate) type Change<'a> = dyn Fn(&Name, &mut Profile) + 'a;
-
 /// Builds the network. The order of hosts, routers, links and flows decides their random streams.
 pub(crate) fn build(
     scenario: &Resolved,
     seed: u64,
-    directory: &Path,
+    options: &RunOptions<'_>,
     kernel: KernelHosts,
-    change: &Change<'_>,
 ) -> Result<Built, RunError> {
     check_ranges(scenario, kernel)?;
     let mut topology = Topology::new(seed);
@@ -143,7 +138,7 @@ pub(crate) fn build(
         nodes.insert(name, topology.router());
     }
     let mut ways = Vec::new();
-    let mut traces = RateTraces::new(directory);
+    let mut traces = RateTraces::new(options.directory);
     for link in &scenario.links {
         // Names were checked when the scenario was read.
         if let (Some(&from), Some(&to)) = (nodes.get(&link.from), nodes.get(&link.to)) {
@@ -156,9 +151,15 @@ pub(crate) fn build(
         let mut rng = Streams::new(seed).rng(START_STREAMS + u64::from(number.0), 0);
         let start = Instant::ZERO + Duration::from_nanos(time(&flow.start).draw(&mut rng));
         let numbered = (number, start);
-        let with = (directory, change);
-        let port =
-            add(&mut topology, &mut applications, &mut places, flow, numbered, with, &companions)?;
+        let port = add(
+            &mut topology,
+            &mut applications,
+            &mut places,
+            flow,
+            numbered,
+            options,
+            &companions,
+        )?;
         ports.push(port);
     }
     let Applications { outside, senders, programs } = applications;
@@ -226,7 +227,7 @@ fn add(
     places: &mut BTreeMap<&Name, Place<'_>>,
     flow: &Flow,
     (number, start): (FlowId, Instant),
-    (directory, change): (&Path, &Change<'_>),
+    options: &RunOptions<'_>,
     companions: &BTreeMap<Name, Companion>,
 ) -> Result<u16, RunError> {
     let unknown = |name: &Name| RunError::Unknown(name.clone());
@@ -251,7 +252,7 @@ fn add(
     if let Some(companion) = companions.get(&flow.name) {
         Arc::make_mut(sends_data).extensions.push(companion.publisher());
     }
-    change(&flow.name, Arc::make_mut(sends_data));
+    (options.change)(&flow.name, Arc::make_mut(sends_data));
     // What a change makes of a profile is the caller's, and may not work together.
     sends_data.validate().map_err(|error| RunError::Profile(flow.name.clone(), error))?;
     let remote = SocketAddrV4::new(topology.address(receiver)?, port);
@@ -282,7 +283,7 @@ fn add(
             (limited, sink())
         }
         Traffic::Trace(trace) => {
-            let path = directory.join(&trace.file);
+            let path = options.directory.join(&trace.file);
             let (entries, sum) = read_trace(&path)?;
             if trace.sha256.as_ref().is_some_and(|wanted| *wanted != sum) {
                 return Err(TraceError::Changed { path, sum }.into());
@@ -379,6 +380,7 @@ fn draw<Q: Copy>(distribution: &Distribution<Q>, number: impl Fn(Q) -> u64) -> D
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use std::path::Path;
 
     /// The starts of ten flows from the kernel's hosts, in nanoseconds; those are outside of the network, where they can be seen.
     fn starts(start: &str, seed: u64) -> Vec<u64> {
@@ -405,9 +407,8 @@ start = "{start}"
         );
         let scenario = Scenario::parse("test.toml", &text).unwrap();
         let scenario = scenario.sweep().next().unwrap().resolved;
-        let unchanged = |_: &Name, _: &mut Profile| ();
-        let (directory, outside) = (Path::new(""), KernelHosts::Outside);
-        let built = build(&scenario, seed, directory, outside, &unchanged).unwrap();
+        let options = RunOptions::new(Path::new(""));
+        let built = build(&scenario, seed, &options, KernelHosts::Outside).unwrap();
         let clients = built.outside.iter().flat_map(|outside| &outside.clients);
         clients.map(|(_, start, _)| start.since(Instant::ZERO).as_nanos()).collect()
     }

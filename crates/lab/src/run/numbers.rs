@@ -37,19 +37,11 @@ const OF_LINKS: [(Measure, Option<Statistic>); 8] = [
     (Measure::QueueDelay, Some(Statistic::Max)),
 ];
 
-/// A number of a run. Its name has what it is of, and its unit: `bps` bits per second, `s` seconds, `bytes`, or none.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Number {
-    /// Such as `goodput_bps`, `flows.bulk1.rtt_p95_s` or `links.bottleneck.there.utilisation`.
-    pub name: String,
-    /// The value; none where nothing was there to be measured.
-    pub value: Option<f64>,
-}
-
-/// Every measure of a run, from the end of its warm-up: of all flows together, of each flow, and of both directions of each link. The names are
-/// those of the scenario, so they are the same at all points of a sweep that have the same hosts and flows.
-pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
+/// Every measure of a run, from the end of its warm-up: of all flows together, of each flow, and of both directions of each link. Each has a name, such
+/// as `goodput_bps`, `flows.bulk1.rtt_p95_s` or `links.bottleneck.there.utilisation`, and no value where nothing was there to be measured. The
+/// unit is in the name: `bps` bits per second, `s` seconds, `bytes`, or none. The names are those of the scenario, so they are the same at all
+/// points of a sweep that have the same hosts and flows.
+pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<(String, Option<f64>)> {
     let quantity =
         |measure, statistic, flows: &[Name], link: Option<(&Name, Direction)>| Quantity {
             measure,
@@ -81,8 +73,9 @@ pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
             [value] if value.is_finite() => Some(value * factor),
             _ => None,
         };
-        let name = format!("{prefix}{}{statistic}{unit}", word_of(quantity.measure));
-        all.push(Number { name, value });
+        let measure = quantity.measure.to_string().replace('-', "_");
+        let name = format!("{prefix}{measure}{statistic}{unit}");
+        all.push((name, value));
     };
     let flows: Vec<Name> = scenario.flows.iter().map(|flow| flow.name.clone()).collect();
     for (measure, statistic) in OF_FLOWS {
@@ -108,13 +101,6 @@ pub(crate) fn numbers(scenario: &Resolved, seen: &Observations) -> Vec<Number> {
         }
     }
     all
-}
-
-/// The word that scenarios have for it, as the name of a column.
-fn word_of(measure: Measure) -> String {
-    let text = serde_json::to_value(measure).ok();
-    let text = text.as_ref().and_then(|text| text.as_str());
-    text.unwrap_or_default().replace('-', "_")
 }
 
 fn word(statistic: Statistic) -> &'static str {

@@ -15,13 +15,14 @@ use transom_device::own_file;
 pub(crate) struct Files(Vec<Box<dyn FnOnce() -> Result<(), String>>>);
 
 impl Files {
-    /// Begins the captures and event logs that a scenario asks for.
+    /// Begins the captures and event logs that a scenario asks for, if there is a directory for them.
     pub(crate) fn begin(
         scenario: &Resolved,
         built: &mut Built,
-        directory: &Path,
+        directory: Option<&Path>,
     ) -> Result<Self, RunError> {
         let mut files = Files::default();
+        let Some(directory) = directory else { return Ok(files) };
         capture::begin(&mut files, scenario, built, directory)?;
         event_log::begin(&mut files, built, directory)?;
         Ok(files)

@@ -69,19 +69,19 @@ impl Bound {
     }
 
     /// The value as an integer: bits per second, nanoseconds, bytes, or billionths.
-    pub fn as_integer(self) -> u64 {
+    pub(super) fn as_integer(self) -> u64 {
         match self {
             Bound::Rate(rate) => rate.bits_per_sec(),
             Bound::Time(time) => time.0.as_nanos(),
             Bound::Size(size) => size.0,
-            Bound::Number(number) => number.billionths(),
+            Bound::Number(number) => number.billionths,
         }
     }
 
     /// The value in bits per second, nanoseconds, bytes, or without a unit.
     pub fn as_number(self) -> f64 {
         match self {
-            Bound::Number(number) => number.billionths() as f64 / 1e9,
+            Bound::Number(number) => number.billionths as f64 / 1e9,
             _ => self.as_integer() as f64,
         }
     }

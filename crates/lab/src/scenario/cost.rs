@@ -18,7 +18,7 @@ const MOST_PACKETS: f64 = 1e11;
 /// Connections that flows of web traffic may have at the same time.
 const MOST_CONNECTIONS: u64 = 100_000;
 /// Runs of a scenario: its points times its seeds.
-pub const MOST_RUNS: u64 = 1_000_000;
+const MOST_RUNS: u64 = 1_000_000;
 /// Samples of all runs: some terabytes of tables.
 const MOST_SAMPLES_OF_ALL: u128 = 20_000_000_000;
 /// Packets of all runs: years of simulating on one processor.
@@ -59,11 +59,9 @@ impl Cost {
             Some(sweep) if points > seeds => sweep.span.clone(),
             _ => tree.span(way!["scenario", "seeds"]),
         };
-        let runs = runs(points, seeds);
-        let too_much = if runs > MOST_RUNS {
-            format!(
-                "{points} points of the sweep with {seeds} seeds each are {runs} runs, and {MOST_RUNS} are the most"
-            )
+        let runs = (points as u64).saturating_mul(seeds as u64);
+        let too_much = if let Some(text) = too_many_runs(points, seeds) {
+            text
         } else if self.samples > MOST_SAMPLES_OF_ALL {
             let (all, most) = (about(self.samples as f64), about(MOST_SAMPLES_OF_ALL as f64));
             format!("the {runs} runs take about {all} samples together, and {most} are the most")
@@ -80,9 +78,15 @@ impl Cost {
     }
 }
 
-/// How many runs points and seeds make.
-pub fn runs(points: usize, seeds: usize) -> u64 {
-    (points as u64).saturating_mul(seeds as u64)
+/// Whether points and seeds make more runs than a scenario may ask for: then it says so.
+pub fn too_many_runs(points: usize, seeds: usize) -> Option<String> {
+    let runs = (points as u64).saturating_mul(seeds as u64);
+    let text = || {
+        format!(
+            "{points} points of the sweep with {seeds} seeds each are {runs} runs, and {MOST_RUNS} are the most"
+        )
+    };
+    (runs > MOST_RUNS).then(text)
 }
 
 /// The samples of a run.
@@ -162,6 +166,7 @@ mod tests {
         assert_eq!([about(12.0), about(3.04e12), about(2e7)], ["12", "3.0e12", "2.0e7"]);
         assert_eq!([round(1), round(3), round(1_001), round(6_000)], [1, 5, 2_000, 10_000]);
         assert_eq!(round(u64::MAX), u64::MAX);
-        assert_eq!(runs(usize::MAX, usize::MAX), u64::MAX);
+        let too_many = too_many_runs(usize::MAX, usize::MAX).unwrap();
+        assert!(too_many.contains(&format!("are {} runs", u64::MAX)), "{too_many}");
     }
 }

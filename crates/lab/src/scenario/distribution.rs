@@ -9,7 +9,7 @@ use transom_tcp::quantity;
 
 /// How a time or a size is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution<Q> {
+pub(crate) enum Distribution<Q> {
     /// Always the same.
     Constant(Q),
     /// From the one to the other, both included.
@@ -28,7 +28,7 @@ pub enum Distribution<Q> {
 }
 
 /// How a time is drawn.
-pub type TimeDistribution = Distribution<Time>;
+pub(crate) type TimeDistribution = Distribution<Time>;
 
 /// How a size is drawn.
 pub(crate) type SizeDistribution = Distribution<Size>;
@@ -51,8 +51,7 @@ impl<Q: Copy> Distribution<Q> {
 
 /// Why a text is not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DistributionError {
+pub(crate) enum DistributionError {
     /// A value in it is wrong.
     #[error(transparent)]
     Value(#[from] UnitError),

@@ -3,90 +3,40 @@
 use super::render;
 use super::sweep::Setting;
 use super::tree::Span;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// One thing that is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[non_exhaustive]
-pub enum Problem {
-    /// The file cannot be read.
-    #[error("the file cannot be read: {0}")]
-    Unreadable(String),
-    /// The text is not TOML.
+pub(crate) enum Problem {
     #[error("this is not TOML: {0}")]
     Syntax(String),
-    /// The key is unknown.
     #[error("there is no `{key}` here")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The keys there are.
-        known: Vec<String>,
-    },
-    /// A key that is needed is not there.
+    UnknownKey { key: String, known: Vec<String> },
     #[error("`{key}` is missing")]
-    MissingKey {
-        /// The key.
-        key: String,
-    },
-    /// A value of another type was expected.
+    MissingKey { key: String },
     #[error("expected {expected}, found {found}")]
-    WrongType {
-        /// The present value.
-        found: String,
-        /// The expected value.
-        expected: String,
-    },
+    WrongType { found: String, expected: String },
     /// Something else than one of a few words.
     #[error("there is no `{choice}` to choose")]
-    UnknownChoice {
-        /// The present value.
-        choice: String,
-        /// The known values.
-        known: Vec<String>,
-    },
+    UnknownChoice { choice: String, known: Vec<String> },
     /// The value says in its own words what is wrong with it.
     #[error("{0}")]
     Value(String),
     /// A time or a number that must not be zero.
     #[error("`{key}` must be above zero")]
-    Zero {
-        /// The key.
-        key: &'static str,
-    },
-    /// A time that is too long.
+    Zero { key: &'static str },
     #[error("`{key}` is {value}, but must be {bound}")]
-    OutOfBounds {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// The required bound.
-        bound: String,
-    },
+    OutOfBounds { key: &'static str, value: String, bound: String },
     /// Something that cannot be the name of anything.
     #[error("`{0}` cannot be a name")]
     BadName(String),
-    /// Two things have the same name.
     #[error("there are two {what} called `{name}`")]
-    Duplicate {
-        /// Their kind: hosts, links, flows.
-        what: &'static str,
-        /// Their name.
-        name: String,
-    },
-    /// Nothing has this name.
+    Duplicate { what: &'static str, name: String },
     #[error("there is no {what} called `{name}`")]
-    UnknownName {
-        /// The owner of the missing value.
-        what: &'static str,
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: Vec<String>,
-    },
+    UnknownName { what: &'static str, name: String, known: Vec<String> },
     /// A flow ends at a router.
     #[error("`{0}` is a router, and flows begin and end at hosts")]
     NotAHost(String),
@@ -94,59 +44,24 @@ pub enum Problem {
     #[error(
         "`{from}` has {from_count} hosts and `{to}` has {to_count}: pairs need as many of each"
     )]
-    UnequalGroups {
-        /// One group.
-        from: String,
-        /// How many it has.
-        from_count: usize,
-        /// The other group.
-        to: String,
-        /// How many it has.
-        to_count: usize,
-    },
-    /// A link or flow from a node to itself.
+    UnequalGroups { from: String, from_count: usize, to: String, to_count: usize },
     #[error("this {what} leads from `{node}` to itself")]
-    ToItself {
-        /// A link or a flow.
-        what: &'static str,
-        /// The node.
-        node: String,
-    },
-    /// A node that no link leads to.
+    ToItself { what: &'static str, node: String },
     #[error("no link leads to `{0}`")]
     NoLink(String),
     /// No way through routers from one host to another.
     #[error("no path leads from `{from}` to `{to}`")]
-    Unreachable {
-        /// The first node of the flow.
-        from: String,
-        /// The last node of the flow.
-        to: String,
-    },
+    Unreachable { from: String, to: String },
     /// Hosts that no flow needs, but that cannot reach each other.
     #[error("no links join `{0}` and `{1}`: every two hosts need a path")]
     Disconnected(String, String),
-    /// There is nothing of this.
     #[error("the scenario has no {0}")]
     Nothing(&'static str),
-    /// Too many of something.
     #[error("{count} {what} are more than the {limit} that a scenario may have")]
-    TooMany {
-        /// Hosts, links, flows, points of a sweep.
-        what: &'static str,
-        /// How many there are.
-        count: u64,
-        /// How many there may be.
-        limit: u64,
-    },
+    TooMany { what: &'static str, count: u64, limit: u64 },
     /// More than any machine can do, by what it is estimated to take.
     #[error("{what}")]
-    TooCostly {
-        /// The estimate, and the most there may be.
-        what: String,
-        /// Which keys to change.
-        hint: String,
-    },
+    TooCostly { what: String, hint: String },
     /// A sweep sets something that the scenario has not.
     #[error("the sweep's path names no parameter: there is no `{0}`")]
     SweepPath(String),
@@ -157,20 +72,14 @@ pub enum Problem {
     #[error(
         "with `zip`, all lists are of one length, but this has {here} values and the first has {first}"
     )]
-    UnequalLists {
-        /// How many values this list has.
-        here: usize,
-        /// How many the first has.
-        first: usize,
-    },
-    /// Two things that exclude each other.
+    UnequalLists { here: usize, first: usize },
     #[error("{0}")]
     Conflict(String),
 }
 
 impl Problem {
     /// A hint, if there is one.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Problem::UnknownKey { key, known } | Problem::UnknownChoice { choice: key, known } => {
                 Some(did_you_mean(key, known).unwrap_or_else(|| choices(known)))
@@ -225,16 +134,23 @@ fn choices(known: &[String]) -> String {
     format!("there is {}{more}", shown.join(", "))
 }
 
-/// A problem and its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A problem and its place, as people count: from one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// The problem.
-    pub problem: Problem,
-    /// The place, in bytes from the start of the text.
-    pub span: Span,
+    /// The problem, in a sentence.
+    pub message: String,
+    /// How it can be mended, if that can be said.
+    pub hint: Option<String>,
     /// The sweep's values with which it is wrong, if it is not with all.
     pub with: Option<String>,
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+    /// The place in bytes; none of a file that could not be read.
+    #[serde(skip)]
+    pub(super) span: Option<Span>,
 }
 
 /// Problems found so far. The same problem at the same place counts once, however many points of a sweep have it.
@@ -297,7 +213,9 @@ impl Problems {
             .map(|((start, end, problem), found)| {
                 // A mistake at every point has nothing to do with the sweep.
                 let with = found.with.filter(|_| found.points < points);
-                Diagnostic { problem, span: start..end, with }
+                let (line, column) = render::place(text, start);
+                let (message, hint) = (problem.to_string(), problem.hint());
+                Diagnostic { message, hint, with, line, column, span: Some(start..end) }
             })
             .collect();
         Errors { name: name.into(), text: text.clone(), diagnostics }
@@ -306,43 +224,21 @@ impl Problems {
 
 /// Everything that is wrong with a scenario, in the order of its text. Displayed, each problem quotes its line.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Errors {
-    name: String,
-    text: Arc<str>,
-    diagnostics: Vec<Diagnostic>,
-}
-
-/// A place as people count: from one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
-    /// The line.
-    pub line: usize,
-    /// The column, in characters.
-    pub column: usize,
+pub struct Errors {
+    /// The file's name.
+    pub name: String,
+    text: Arc<str>,
+    /// The errors.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Errors {
     /// A file that could not be read.
     pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
-        let mut problems = Problems::default();
-        problems.add(0..0, Problem::Unreadable(error.to_string()));
-        problems.into_errors(name, &Arc::from(""))
-    }
-
-    /// The file's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The errors.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-
-    /// The place of a problem in the text.
-    pub fn place(&self, diagnostic: &Diagnostic) -> Place {
-        render::place(&self.text, diagnostic.span.start)
+        let message = format!("the file cannot be read: {error}");
+        let one = Diagnostic { message, hint: None, with: None, line: 1, column: 1, span: None };
+        Errors { name: name.into(), text: Arc::from(""), diagnostics: vec![one] }
     }
 }
 

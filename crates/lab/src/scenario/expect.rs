@@ -12,9 +12,11 @@ use super::name::Name;
 use super::quantity::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use transom_sim::units::UnitError;
 
-pub use measures::{Measure, MeasureSource, Requirement, TimeCourse};
+pub use measures::Measure;
+pub(crate) use measures::{MeasureSource, Requirement, TimeCourse};
 
 /// How many values become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +42,12 @@ pub enum Statistic {
     P95,
     /// The 99th percentile.
     P99,
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// A direction of a link.

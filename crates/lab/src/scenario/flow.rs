@@ -66,16 +66,16 @@ pub struct Flow {
     /// The host at the other end.
     pub to: Name,
     /// When it starts: always then, or uniformly between two times, drawn once for each seed.
-    pub start: TimeDistribution,
+    pub(crate) start: TimeDistribution,
     /// When its source stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
     /// Its traffic.
     #[serde(flatten)]
-    pub traffic: Traffic,
+    pub(crate) traffic: Traffic,
     /// TCP's settings at those of its ends with Transom's TCP; by default those of the host.
     #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
-    pub profile: ProfileOptions,
+    pub(crate) profile: ProfileOptions,
 }
 
 /// The flows, the groups of their names, and where each one's `to` was written.
@@ -250,6 +250,29 @@ fn latest(start: &TimeDistribution) -> Time {
 }
 
 impl Flow {
+    /// The word for its traffic: the `kind` that a scenario gives it.
+    pub fn kind(&self) -> &'static str {
+        self.traffic.kind()
+    }
+
+    /// Whether it uses TCP.
+    pub fn is_tcp(&self) -> bool {
+        self.traffic.is_tcp()
+    }
+
+    /// The real programs that are its traffic, if they are.
+    pub fn program(&self) -> Option<&Program> {
+        match &self.traffic {
+            Traffic::Program(program) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// When it starts, as scenarios have it; none if that is at the beginning.
+    pub fn late_start(&self) -> Option<String> {
+        (self.start != at_the_beginning()).then(|| self.start.to_string())
+    }
+
     /// Whether a companion can have its rate from it: data of TCP's leaves the same host.
     fn is_beside(&self, companion: &Flow) -> bool {
         let sends = matches!(

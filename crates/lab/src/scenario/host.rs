@@ -14,19 +14,19 @@ pub struct Host {
     pub kind: HostKind,
     /// The kernel's congestion control; only for a host of kind "kernel", which by itself has cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<KernelCongestion>,
+    pub(crate) congestion: Option<KernelCongestion>,
     /// Whether the kernel asks for explicit congestion notification (RFC 3168) when it connects, or refuses it. Left out, it takes part if it is
     /// asked. Only for a host of kind "kernel".
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
+    pub(crate) ecn: Option<bool>,
     /// The longest IP packet it sends, in bytes: from 576 to 65535.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// How its TCP behaves; only for a host of kind "transom".
     #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
-    pub profile: ProfileOptions,
+    pub(crate) profile: ProfileOptions,
     /// Makes this many hosts, called NAME1, NAME2 and so on; NAME means all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<Count>,
+    pub(crate) count: Option<Count>,
 }
 
 impl Default for Host {
@@ -56,7 +56,7 @@ pub enum HostKind {
 /// The kernel's congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum KernelCongestion {
+pub(crate) enum KernelCongestion {
     /// NewReno.
     Reno,
     /// RFC 9438.

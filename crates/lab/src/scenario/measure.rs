@@ -62,8 +62,7 @@ pub enum FlowSeries {
 }
 
 impl FlowSeries {
-    /// All of them.
-    pub const ALL: [FlowSeries; 8] = [
+    pub(crate) const ALL: [FlowSeries; 8] = [
         FlowSeries::Goodput,
         FlowSeries::Throughput,
         FlowSeries::Cwnd,
@@ -98,8 +97,7 @@ pub enum LinkSeries {
 }
 
 impl LinkSeries {
-    /// All of them.
-    pub const ALL: [LinkSeries; 7] = [
+    pub(crate) const ALL: [LinkSeries; 7] = [
         LinkSeries::Throughput,
         LinkSeries::QueueLength,
         LinkSeries::QueueDelay,

@@ -31,7 +31,7 @@ impl Name {
     }
 
     /// The name that `text` is; `None` if it is none.
-    pub fn new(text: &str) -> Option<Name> {
+    pub(crate) fn new(text: &str) -> Option<Name> {
         let mut characters = text.chars();
         let first = characters.next().is_some_and(|c| c.is_ascii_alphabetic());
         let rest = characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');

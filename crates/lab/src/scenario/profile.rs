@@ -58,7 +58,7 @@ impl ProfileOptions {
     }
 
     /// These options, and `base`'s where these say nothing; of units too.
-    pub fn or(&self, base: &ProfileOptions) -> ProfileOptions {
+    pub(crate) fn or(&self, base: &ProfileOptions) -> ProfileOptions {
         ProfileOptions {
             tcp: match (&self.tcp, &base.tcp) {
                 (Some(tcp), Some(base)) => Some(tcp.over(base)),

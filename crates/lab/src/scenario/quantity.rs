@@ -70,21 +70,12 @@ impl fmt::Display for Size {
 /// A number without a unit, such as 0.95: nine decimal places, nothing below zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number {
-    billionths: u64,
+    /// The number times 10^9.
+    pub billionths: u64,
 }
 
 impl Number {
     const ONE: u64 = 1_000_000_000;
-
-    /// The number of billionths.
-    pub const fn from_billionths(billionths: u64) -> Self {
-        Number { billionths }
-    }
-
-    /// The number times 10^9.
-    pub const fn billionths(self) -> u64 {
-        self.billionths
-    }
 }
 
 impl FromStr for Number {
@@ -112,7 +103,7 @@ impl FromStr for Number {
         let fraction: u64 = format!("{fraction:0<9}").parse().map_err(|_| malformed())?;
         let whole: u64 = whole.parse().map_err(|_| out_of_range())?;
         let billionths = whole.checked_mul(Self::ONE).and_then(|n| n.checked_add(fraction));
-        billionths.map(Number::from_billionths).ok_or_else(out_of_range)
+        billionths.map(|billionths| Number { billionths }).ok_or_else(out_of_range)
     }
 }
 
@@ -128,7 +119,7 @@ impl fmt::Display for Number {
 
 /// How many there are of something: a whole number above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Count(NonZeroU32);
+pub(crate) struct Count(NonZeroU32);
 
 impl Count {
     /// One.
@@ -211,7 +202,7 @@ mod tests {
             ("18446744073.709551615", u64::MAX, "18446744073.709551615"),
         ] {
             let number: Number = text.parse().unwrap();
-            assert_eq!((number.billionths(), number.to_string()), (billionths, printed.into()));
+            assert_eq!((number.billionths, number.to_string()), (billionths, printed.into()));
         }
         for text in ["", ".5", "-1", "1e3", "0.0000000001", "18446744074", "nan", "1.2.3"] {
             assert!(text.parse::<Number>().is_err(), "{text}");

@@ -1,17 +1,15 @@
 //! A problem in its printed form: the message, the position, the line, a caret under it, and a
 //! hint.
 
-use super::error::{Diagnostic, Place, Problem};
+use super::error::Diagnostic;
 use std::fmt::{self, Write};
 
 /// The line and column of a byte of `text`.
-pub(super) fn place(text: &str, at: usize) -> Place {
+pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Place {
-        line: before.matches('\n').count() + 1,
-        column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-    }
+    let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
 }
 
 pub(super) fn diagnostic(
@@ -20,12 +18,9 @@ pub(super) fn diagnostic(
     text: &str,
     diagnostic: &Diagnostic,
 ) -> fmt::Result {
-    let Diagnostic { problem, span, with } = diagnostic;
-    writeln!(f, "error: {problem}")?;
-    if let Problem::Unreadable(_) = problem {
-        return writeln!(f, " --> {name}");
-    }
-    let Place { line, column } = place(text, span.start);
+    let Diagnostic { message, hint, with, line, column, span } = diagnostic;
+    writeln!(f, "error: {message}")?;
+    let Some(span) = span else { return writeln!(f, " --> {name}") };
     let number = line.to_string();
     let margin = " ".repeat(number.len());
     writeln!(f, "{margin}--> {name}:{line}:{column}")?;
@@ -46,7 +41,7 @@ pub(super) fn diagnostic(
     if let Some(with) = with {
         writeln!(f, "{margin} = with {with}")?;
     }
-    if let Some(hint) = problem.hint() {
+    if let Some(hint) = hint {
         writeln!(f, "{margin} = hint: {hint}")?;
     }
     Ok(())

@@ -10,11 +10,13 @@
 use super::expect::Band;
 use super::flow::Flow;
 use super::header::Header;
-use super::host::{Host, HostKind, Router};
+use super::host::{Host, HostKind, KernelCongestion, Router};
 use super::link::Link;
 use super::measure::Series;
 use super::name::Name;
+use super::profile::ProfileOptions;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -58,18 +60,13 @@ impl Resolved {
         serde_json::to_string(self).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
-    /// The identity of the simulated run with this seed by this version of the program.
-    pub fn id(&self, seed: u64, program_version: &str) -> RunId {
-        self.identity(&(program_version, seed))
-    }
-
-    /// The identity of the emulated run with this seed by this version of the program. It is never that of a simulated run, for even
-    /// where both do the same they need not see the same.
-    pub fn emulated_id(&self, seed: u64, program_version: &str) -> RunId {
-        self.identity(&("emulated", program_version, seed))
-    }
-
-    fn identity(&self, run: &impl Serialize) -> RunId {
+    /// The identity of the run with this seed by this version of the program. That of an emulated run is never that of a simulated one,
+    /// for even where both do the same they need not see the same.
+    pub fn id(&self, seed: u64, program_version: &str, emulated: bool) -> RunId {
+        let run = match emulated {
+            true => json!(["emulated", program_version, seed]),
+            false => json!([program_version, seed]),
+        };
         // Exhaustive, so that it has to be decided of each new field whether it decides the outcome.
         let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
         // The scenario's units are in those of its hosts.
@@ -98,6 +95,22 @@ impl Resolved {
         let comments =
             |name: &&Name| self.hosts.get(*name).is_some_and(|host| host.kind == HostKind::Transom);
         links.flat_map(|link| [&link.from, &link.to]).filter(comments).collect()
+    }
+
+    /// The TCP of a flow's first host in few words: its units and extensions, or the kernel's congestion control.
+    pub fn tcp_of(&self, flow: &Flow) -> String {
+        let host = self.hosts.get(&flow.from);
+        if let Some(host) = host.filter(|host| host.kind == HostKind::Kernel) {
+            let control = host.congestion.unwrap_or(KernelCongestion::Cubic);
+            return format!("kernel {}", control.name());
+        }
+        let own = host.map(|host| flow.profile.or(&host.profile));
+        let ProfileOptions { tcp, extensions, .. } = own.unwrap_or_else(|| flow.profile.clone());
+        let tcp = tcp.map_or_else(|| "default".to_owned(), |tcp| tcp.to_string());
+        match extensions {
+            Some(extensions) => format!("{tcp} with {extensions}"),
+            None => tcp,
+        }
     }
 
     /// Whether it can only be emulated: a host has the kernel's TCP.

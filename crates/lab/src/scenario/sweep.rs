@@ -62,11 +62,11 @@ pub fn short_paths<'a>(paths: &[&'a str]) -> Vec<&'a str> {
     paths.iter().map(short).collect()
 }
 
-/// Settings, as path and value, in one line: `loss = 0.01, a.profile.tcp = cubic`. The paths are [short](short_paths).
-pub fn short_settings<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let (paths, values): (Vec<&str>, Vec<&str>) = settings.unzip();
-    let named = short_paths(&paths).into_iter().zip(values);
-    named.map(|(path, value)| format!("{path} = {value}")).collect::<Vec<_>>().join(", ")
+/// Settings in one line: `loss = 0.01, a.profile.tcp = cubic`. The paths are [short](short_paths).
+pub fn short_settings(settings: &[Setting]) -> String {
+    let paths: Vec<&str> = settings.iter().map(|one| one.path.as_str()).collect();
+    let named = short_paths(&paths).into_iter().zip(settings);
+    named.map(|(path, one)| format!("{path} = {}", one.value)).collect::<Vec<_>>().join(", ")
 }
 
 impl Sweep {

@@ -18,26 +18,13 @@ use transom_tcp::time::Duration;
 
 /// Why a trace file cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TraceError {
+pub(crate) enum TraceError {
     /// It cannot be read.
     #[error("the trace {} cannot be read: {error}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    Unreadable { path: PathBuf, error: std::io::Error },
     /// A line is not a time and a size.
     #[error("line {line} of the trace {} {what}", .path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line's number, from one.
-        line: usize,
-        /// The defect.
-        what: &'static str,
-    },
+    Line { path: PathBuf, line: usize, what: &'static str },
     /// There is nothing in it.
     #[error("the trace {} has no entries", .0.display())]
     Empty(PathBuf),
@@ -52,12 +39,7 @@ pub enum TraceError {
     TooLarge(PathBuf),
     /// It is another one than when the scenario was read.
     #[error("the trace {} is not the scenario's: its SHA-256 is {sum}", .path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// Its present sum.
-        sum: String,
-    },
+    Changed { path: PathBuf, sum: String },
 }
 
 /// As large as a trace may be: it is held in memory.

@@ -13,7 +13,7 @@ use transom_sim::units::Rate;
 /// The traffic of a flow, chosen by `kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Traffic {
+pub(crate) enum Traffic {
     /// As much as TCP allows, until `stop` or the end.
     Bulk(Bulk),
     /// A fixed number of bytes, then the end of the connection.
@@ -52,7 +52,7 @@ impl Traffic {
     ];
 
     /// The word for this kind.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Traffic::Bulk(_) => "bulk",
             Traffic::Transfer(_) => "transfer",
@@ -68,7 +68,7 @@ impl Traffic {
     }
 
     /// Whether it uses TCP.
-    pub fn is_tcp(&self) -> bool {
+    pub(crate) fn is_tcp(&self) -> bool {
         match self {
             Traffic::OnOffUdp(_) | Traffic::Companion(_) => false,
             Traffic::Ping(ping) => ping.protocol == PingProtocol::Tcp,
@@ -94,12 +94,12 @@ impl Traffic {
 /// As much as TCP allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Bulk {}
+pub(crate) struct Bulk {}
 
 /// A fixed number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// How much.
     pub(crate) size: Size,
 }
@@ -107,7 +107,7 @@ pub struct Transfer {
 /// One request after the other, each with its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RequestResponse {
+pub(crate) struct RequestResponse {
     /// The size of a request.
     #[serde(default = "small_request")]
     pub(crate) request: SizeDistribution,
@@ -124,7 +124,7 @@ pub struct RequestResponse {
 /// One page after another: a request for each object, over its own connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Web {
+pub(crate) struct Web {
     /// The size of a request.
     #[serde(default = "small_request")]
     pub(crate) request: SizeDistribution,
@@ -143,7 +143,7 @@ pub struct Web {
 /// UDP datagrams at a constant rate, on and off. Without `off` it never pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct OnOffUdp {
+pub(crate) struct OnOffUdp {
     /// The rate while it is on, of whole IP packets.
     #[schemars(with = "super::schema::RateText")]
     pub(crate) rate: Rate,
@@ -162,7 +162,7 @@ pub struct OnOffUdp {
 /// DCCP). Both are of the same host. What ends the connection ends the datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Companion {
+pub(crate) struct Companion {
     /// The flow of TCP whose rate it has.
     #[schemars(with = "super::schema::NameText")]
     pub(crate) beside: Name,
@@ -174,7 +174,7 @@ pub struct Companion {
 /// A stream whose application gives TCP a limited rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct AppLimited {
+pub(crate) struct AppLimited {
     /// The application's rate, of payload.
     #[schemars(with = "super::schema::RateText")]
     pub(crate) rate: Rate,
@@ -188,7 +188,7 @@ pub struct AppLimited {
 /// UDP asks at fixed times, whatever becomes of the answers. TCP asks over one connection, and waits for each answer and then for the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Ping {
+pub(crate) struct Ping {
     /// The protocol that carries them.
     pub(crate) protocol: PingProtocol,
     /// How long after each other they are sent.
@@ -218,7 +218,7 @@ pub(crate) enum PingProtocol {
 /// begin with `#` are comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Trace {
+pub(crate) struct Trace {
     /// The file, seen from the scenario's directory.
     pub(crate) file: String,
     /// The SHA-256 of the file's contents, in hexadecimal. Filled in when the scenario is loaded; if it is given, the file must

@@ -96,7 +96,7 @@ fn pages_pictures_and_lists() {
         assert!(page.contains(text), "{text}");
     }
     let picture = plotted.picture.unwrap();
-    let svg = picture.file();
+    let svg = picture.to_string();
     assert!(svg.contains("SACK") || svg.contains("acknowledged"), "{svg}");
     #[cfg(feature = "png")]
     assert!(crate::png(&picture).unwrap().starts_with(b"\x89PNG"));
@@ -109,10 +109,10 @@ fn nothing_much_is_drawn_as_well() {
     // One packet without data; a time that runs backwards.
     let plotted = |file: &[u8]| plot_capture(Capture::read(file).unwrap(), "b", None);
     let lonely = plotted(&file(&[(5, true, ACK, 1, 1, 0)]));
-    assert!(lonely.picture.unwrap().file().contains("Connection 1"));
+    assert!(lonely.picture.unwrap().to_string().contains("Connection 1"));
     let packets =
         [(500, true, ACK, 1, 1, 100), (1, true, ACK, 101, 1, 100), (7, false, ACK, 1, 201, 0)];
     let backwards = plotted(&file(&packets));
     assert!(!crate::render(&backwards.data).contains("NaN"));
-    assert!(!backwards.picture.unwrap().file().contains("NaN"));
+    assert!(!backwards.picture.unwrap().to_string().contains("NaN"));
 }

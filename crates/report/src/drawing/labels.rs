@@ -1,7 +1,7 @@
 //! Links and flows in words.
 
 use serde_json::Value;
-use transom_lab::scenario::{Flow, Link, Resolved, Time, TimeDistribution};
+use transom_lab::scenario::{Flow, Link, Resolved, Time};
 use transom_sim::link::LinkConfig;
 
 use super::graph::{Graph, Kind};
@@ -100,13 +100,8 @@ fn wrapped(parts: &[String], prefix: &str) -> Vec<String> {
 
 /// The description of a flow: "bulk, from 3 s".
 pub(super) fn flow(flow: &Flow) -> String {
-    let kind = flow.traffic.kind();
-    let start = match flow.start {
-        TimeDistribution::Constant(Time(start)) if start.is_zero() => None,
-        TimeDistribution::Constant(start) => Some(spaced(start)),
-        drawn => Some(drawn.to_string()),
-    };
-    match (start, flow.stop) {
+    let kind = flow.kind();
+    match (flow.late_start().map(spaced), flow.stop) {
         (None, Some(stop)) => format!("{kind}, until {}", spaced(stop)),
         (None, None) => kind.into(),
         (Some(start), None) => format!("{kind}, from {start}"),

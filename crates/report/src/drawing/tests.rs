@@ -30,7 +30,7 @@ fn dumbbell(pairs: usize) -> Resolved {
 }
 
 fn name(text: &str) -> Name {
-    Name::new(text).unwrap()
+    Name::try_from(text.to_owned()).unwrap()
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn nothing_is_drawn_over_anything_else_or_outside() {
 
 #[test]
 fn the_same_scenario_gives_the_same_picture() {
-    let picture = |scenario: &Resolved| drawing(scenario).unwrap().picture.file();
+    let picture = |scenario: &Resolved| drawing(scenario).unwrap().picture.to_string();
     assert_eq!(picture(&dumbbell(5)), picture(&dumbbell(5)));
     assert_ne!(picture(&dumbbell(5)), picture(&dumbbell(4)));
 }

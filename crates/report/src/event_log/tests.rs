@@ -86,14 +86,14 @@ fn the_connection_with_most_data_is_the_picture() {
         flow(20, 2, FlowEvent::Arrived, 9000, 9000),
     ];
     let plotted = plot_log(&entries, "log", None);
-    let picture = plotted.picture.unwrap().file();
+    let picture = plotted.picture.unwrap().to_string();
     assert!(picture.contains("Connection 2: "), "{picture}");
     assert!(picture.contains("Received data") && picture.contains("Round-trip time"), "{picture}");
     // The charts' own identifiers are different ones.
     assert_eq!(picture.matches("id=\"area-0\"").count(), 1);
     assert_eq!(picture.matches("id=\"area-1\"").count(), 1);
     let one = plot_log(&entries, "log", Some(1));
-    assert!(one.picture.unwrap().file().contains("Connection 1: "));
+    assert!(one.picture.unwrap().to_string().contains("Connection 1: "));
     assert_eq!(plot_log(&entries, "log", Some(3)).count, 0);
 }
 

@@ -2,27 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use transom_lab::scenario::{HostKind, Name, Resolved};
+use transom_lab::scenario::{Name, Resolved};
 
 /// The words of each flow's sender: its units, its extensions, or the kernel's congestion control. Empty if all flows have the same.
 pub(super) fn of(scenario: &Resolved) -> BTreeMap<Name, String> {
-    let words = |flow: &transom_lab::scenario::Flow| {
-        let host = scenario.hosts.get(&flow.from);
-        if let Some(host) = host.filter(|host| host.kind == HostKind::Kernel) {
-            let control = host.congestion.and_then(|one| serde_json::to_value(one).ok());
-            let control = control.as_ref().and_then(|one| one.as_str()).unwrap_or("cubic");
-            return format!("kernel {control}");
-        }
-        let own = host.map(|host| flow.profile.or(&host.profile));
-        let profile = own.unwrap_or_else(|| flow.profile.clone());
-        let tcp = profile.tcp.map_or_else(|| "default".to_owned(), |tcp| tcp.to_string());
-        match profile.extensions {
-            Some(extensions) => format!("{tcp} with {extensions}"),
-            None => tcp,
-        }
-    };
     let all: BTreeMap<Name, String> =
-        scenario.flows.iter().map(|flow| (flow.name.clone(), words(flow))).collect();
+        scenario.flows.iter().map(|flow| (flow.name.clone(), scenario.tcp_of(flow))).collect();
     let first = all.values().next();
     if all.values().all(|one| Some(one) == first) { BTreeMap::new() } else { all }
 }

@@ -1,13 +1,13 @@
 //! The overview of stored runs.
 
 use rayon::prelude::*;
-use transom_lab::results::{Store, StoreError, StoredRun};
+use transom_lab::results::{Point, Store, StoreError, StoredRun};
 use transom_lab::run::{Judgement, Observations, judge};
 use transom_lab::scenario::{
     Band, Direction, Measure, Name, Quantity, Resolved, Setting, Statistic, Time,
 };
 
-use super::{Overview, Point, RunOfSweep, bottlenecks, profiles};
+use super::{Overview, RunOfSweep, bottlenecks, profiles};
 use crate::{REPORT, ReportData};
 
 /// As many links are measured where nothing is expected.
@@ -98,12 +98,12 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
     let Some(first) = stored.first() else { return Ok(None) };
     let scenario = first.scenario()?;
     let header = &scenario.scenario;
-    let expects = |run: &StoredRun| run.manifest().judgements().next().is_some();
+    let expects = |run: &StoredRun| run.manifest.judgements().next().is_some();
     let nothing_expected = main_only || !stored.iter().any(expects);
     let runs: Vec<RunOfSweep> = stored
         .par_iter()
         .map(|run| {
-            let manifest = run.manifest();
+            let manifest = &run.manifest;
             let scenario = run.scenario()?;
             let profiles = profiles::of(&scenario);
             let judgements: Vec<Judgement> = if nothing_expected {
@@ -111,7 +111,7 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
             } else {
                 manifest.judgements().cloned().collect()
             };
-            let directory = run.directory().file_name().unwrap_or_default().to_string_lossy();
+            let directory = run.directory.file_name().unwrap_or_default().to_string_lossy();
             Ok(RunOfSweep {
                 point: manifest.point,
                 seed: manifest.seed,
@@ -124,7 +124,7 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
         .collect::<Result<_, StoreError>>()?;
     let title = header.title.clone().unwrap_or_else(|| header.name.to_string());
     let description = header.description.clone().unwrap_or_default();
-    let version = first.manifest().version.clone();
+    let version = first.manifest.version.clone();
     Ok(Some(match plan {
         Some(plan) => Overview {
             command: format!("transom lab run {}", plan.file_and_form()),
@@ -132,11 +132,7 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
             description,
             planned: plan.own().count(),
             part: plan.shard.map(|shard| shard.to_string()),
-            points: plan
-                .points
-                .into_iter()
-                .map(|point| Point { point: point.point, settings: point.settings })
-                .collect(),
+            points: plan.points,
             seeds: plan.seeds,
             runs,
             version,
@@ -147,7 +143,7 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
             let mut points: Vec<Point> = Vec::new();
             let mut seeds = Vec::new();
             for run in &stored {
-                let manifest = run.manifest();
+                let manifest = &run.manifest;
                 if !points.iter().any(|point| point.point == manifest.point) {
                     let settings = manifest.settings.clone();
                     points.push(Point { point: manifest.point, settings });
@@ -156,18 +152,15 @@ fn overview(store: &Store, main_only: bool) -> Result<Option<Overview>, StoreErr
                     seeds.push(manifest.seed);
                 }
             }
-            let planned = runs.len();
-            let command = String::new();
-            let part = None;
             Overview {
+                command: String::new(),
                 title,
                 description,
+                planned: runs.len(),
+                part: None,
                 points,
                 seeds,
                 runs,
-                planned,
-                part,
-                command,
                 version,
                 over: None,
             }
@@ -221,7 +214,7 @@ fn of_interest(scenario: &Resolved) -> Vec<Band> {
     if scenario.flows.len() > 1 {
         bands.push(band(Measure::Jain, None, None));
     }
-    let tcp = scenario.flows.iter().filter(|flow| flow.traffic.is_tcp());
+    let tcp = scenario.flows.iter().filter(|flow| flow.is_tcp());
     let tcp: Vec<Name> = tcp.map(|flow| flow.name.clone()).collect();
     if !tcp.is_empty() {
         for (measure, statistic) in

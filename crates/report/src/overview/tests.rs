@@ -1,9 +1,13 @@
 //! The page of a sweep, from judgements made by hand.
 
-use transom_lab::scenario::{Resolved, Scenario};
+use transom_lab::scenario::{Resolved, Scenario, Setting};
 
 use super::*;
 use crate::{HorizontalAxis, Style};
+
+fn name(text: &str) -> Name {
+    Name::try_from(text.to_owned()).unwrap()
+}
 
 /// Bands of a scenario: goodput of at least 5 Mbit/s, and no timeouts of either flow.
 fn bands() -> Vec<transom_lab::scenario::Band> {
@@ -142,8 +146,8 @@ fn points_have_means_and_how_sure_they_are() {
         section.across,
         HorizontalAxis::Number { label: "link.delay (ms)".into(), logarithmic: false }
     );
-    let axis = &section.charts[0].axis;
-    assert_eq!((axis.label.as_str(), axis.unit.as_str()), ("goodput (sum)", "Mbit/s"));
+    let chart = &section.charts[0];
+    assert_eq!((chart.label.as_str(), chart.unit.as_str()), ("goodput (sum)", "Mbit/s"));
     // Charts come before the tables of numbers.
     let page = crate::render(&data);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
@@ -265,7 +269,7 @@ fn two_swept_values_are_a_map_whose_fields_lead_to_runs() {
     let map = maps[0];
     assert_eq!(map.title, "goodput (sum) of bulk1, bulk2 over delay (ms) and rate (Mbit/s)");
     assert!(map.alternative.ends_with("from 1 to 9 (Mbit/s)."), "{}", map.alternative);
-    let svg = map.picture.file();
+    let svg = map.picture.to_string();
     // Point 1 is at the lower left and palest, point 9 at the upper right and darkest.
     let place = |text: &str| {
         let at = svg.find(text).unwrap_or_else(|| panic!("{text}"));
@@ -293,7 +297,7 @@ fn flows_share_a_chart_and_have_their_profiles() {
     let with = |point: usize, seed: u64| {
         let mut run = run(point, seed, 6.0 + seed as f64);
         for (flow, profile) in [("bulk1", "ltcp"), ("bulk2", "cubic")] {
-            run.profiles.insert(Name::new(flow).unwrap(), profile.into());
+            run.profiles.insert(name(flow), profile.into());
         }
         run
     };
@@ -306,7 +310,7 @@ fn flows_share_a_chart_and_have_their_profiles() {
     assert_eq!(names, ["bulk1: ltcp", "bulk2: cubic"]);
     assert_eq!(charts[1].series[1].links, ["1-1/report.html", "2-1/report.html"]);
     // The interval over the seeds is a band in the picture, and the page knows where a click leads.
-    let svg = crate::plot(&data.sections[0], &charts[0]).file();
+    let svg = crate::plot(&data.sections[0], &charts[0]).to_string();
     assert!(svg.contains("class=\"band f-blue\""), "{svg}");
     assert!(crate::render(&data).contains("\"links\":[\"1-1/report.html\",\"2-1/report.html\"]"));
 }
@@ -339,7 +343,7 @@ fn main_numbers_are_of_each_profile_and_of_all() {
     let groups: Vec<(&str, usize)> =
         groups.iter().map(|(profile, flows)| (profile.as_str(), flows.len())).collect();
     assert_eq!(groups, [("ltcp", 2), ("cubic", 2)]);
-    assert_eq!(profiles::of(&scenario)[&Name::new("b2").unwrap()], "cubic");
+    assert_eq!(profiles::of(&scenario)[&name("b2")], "cubic");
 }
 
 /// The way of each flow leads over two links that are as slow as each other, and two faster ones.

@@ -33,9 +33,9 @@ pub fn stored_run(
     scenario: &Resolved,
     seen: &Observations,
 ) -> io::Result<ReportData> {
-    let Manifest { point, settings, seed, version, units, .. } = stored.manifest();
-    let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
-    let record = Record::read(stored.directory())?;
+    let Manifest { point, settings, seed, version, units, .. } = &*stored.manifest;
+    let judgements: Vec<Judgement> = stored.manifest.judgements().cloned().collect();
+    let record = Record::read(&stored.directory)?;
     let command = match units {
         None => run_command(plan, *point, *seed, record.is_some()),
         Some(_) => "transom.lab.sweep(…) in Python, with the units that are named below".to_owned(),
@@ -50,7 +50,7 @@ pub fn stored_run(
         version,
     });
     let mut data = page.of_run(seen, &judgements);
-    data.notes.extend(labels::departures(stored.manifest()));
+    data.notes.extend(labels::departures(&stored.manifest));
     if let Some(units) = units {
         data.notes.push(format!("With units of a program's own: {units}."));
     }

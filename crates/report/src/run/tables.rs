@@ -52,7 +52,7 @@ pub(super) fn flows(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
             Cell::from(row.name.clone()).hue(hue),
             flow.from.as_str().into(),
             flow.to.as_str().into(),
-            flow.traffic.kind().into(),
+            flow.kind().into(),
             cell(Some(row.goodput / 1e6)),
             cell(row.efficiency),
             cell(row.rtt),

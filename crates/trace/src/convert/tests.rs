@@ -302,8 +302,8 @@ fn errors_say_what_is_wrong() {
     assert!(error(Format::Lines, odd).contains("ns is -1"), "{}", error(Format::Lines, odd));
     assert!(error(Format::Qlog, b"\x1e{}\n").contains("no TCP events of Transom"));
     assert!(error(Format::Pcapng, b"x").contains("neither a pcap nor"));
-    assert!(Format::of(Path::new("x.pdf")).unwrap_err().to_string().contains(".qlog"));
-    assert_eq!(Format::of(Path::new("a/b.SQLOG")).unwrap(), Format::Qlog);
+    assert!(Format::try_from(Path::new("x.pdf")).unwrap_err().to_string().contains(".qlog"));
+    assert_eq!(Format::try_from(Path::new("a/b.SQLOG")).unwrap(), Format::Qlog);
     if !cfg!(feature = "columns") {
         assert!(error(Format::Arrow, b"x").contains("--features parquet"));
     }

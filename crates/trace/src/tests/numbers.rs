@@ -56,7 +56,7 @@ fn an_answer_before_its_call_belongs_to_it() {
     let connection = only(&capture);
     assert_eq!((connection.packets, connection.strays), (9, 0));
     assert_eq!(connection.ends[0].port(), 40_000, "the caller is first");
-    assert!(connection.has_handshake());
+    assert_eq!(connection.synchronised, [true; 2]);
     assert_eq!(reach(connection), [(0, 1), (0, 3001)]);
     // The call carried data, which the answer acknowledges.
     made[0] = from(false, ms(0), SYN | ACK, 500, 151, 0).scale(7);

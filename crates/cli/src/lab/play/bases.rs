@@ -127,7 +127,7 @@ impl Bases {
                 id: experiment.id.into(),
                 title: format!("{}: {}", experiment.id, title(&scenario, experiment.id)),
                 group: PAPERS,
-                form: scenario.form().map(str::to_owned),
+                form: scenario.form.clone(),
                 text: experiment.text.into(),
                 ..Base::default()
             });

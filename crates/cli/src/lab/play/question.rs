@@ -49,7 +49,7 @@ impl Question {
         let points = scenario.points();
         let variant = variant.ok_or_else(|| format!("the points are 1 to {points}"))?;
         let seed = number(pairs, "seed")?;
-        let seed = seed.or_else(|| scenario.seeds().first().copied()).unwrap_or(1);
+        let seed = seed.or_else(|| scenario.seeds.first().copied()).unwrap_or(1);
         let directory = base.directory.clone().unwrap_or_default();
         Ok(Question { text, variant, points, seed, directory })
     }
@@ -57,7 +57,7 @@ impl Question {
 
 /// What is wrong with a scenario, without the lines of a text that nobody sees.
 fn problems(errors: &transom_lab::scenario::Errors) -> String {
-    let each = errors.diagnostics().iter().map(|one| one.problem.to_string());
+    let each = errors.diagnostics.iter().map(|one| one.message.clone());
     let mut each: Vec<String> = each.collect();
     each.dedup();
     each.truncate(3);

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
-use transom_lab::run::{Observations, SimulateOptions, judge, simulate};
+use transom_lab::run::{Observations, RunOptions, judge, simulate};
 use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
+use transom_sim::measure::Recorder;
 
 use super::question::Question;
 use crate::thread::lock;
@@ -93,12 +94,12 @@ pub(super) fn run(question: &Question, wanted: &Wanted, tell: &mpsc::Sender<Stri
     let mut shown = began;
     let page = page(question);
     let whole = question.variant.resolved.scenario.duration.0.as_nanos().max(1);
-    let seen = made(question, |seen| {
+    let seen = made(question, |reached, recorder| {
         if shown.elapsed() > REFINES {
             shown = Instant::now();
-            let share = seen.reached.as_nanos() as f64 * 100.0 / whole as f64;
+            let share = reached.as_nanos() as f64 * 100.0 / whole as f64;
             let state = format!("{share:.0} % simulated");
-            let data = page.partial(seen.recorder);
+            let data = page.partial(recorder);
             let _ = tell.try_send(report::message(&data, &state, false, COARSE));
         }
         wanted.holds()
@@ -129,9 +130,9 @@ pub(super) fn whole(question: &Question, wanted: &Wanted) -> Result<Option<Repor
 
 fn made(
     question: &Question,
-    look: impl FnMut(transom_lab::run::Progress<'_>) -> bool,
+    look: impl FnMut(transom_tcp::time::Duration, &Recorder) -> bool,
 ) -> Result<Option<Observations>, String> {
-    let options = SimulateOptions { directory: &question.directory, captures: None };
+    let options = RunOptions::new(&question.directory);
     simulate(&question.variant.resolved, question.seed, options, look)
         .map_err(|error| error.to_string())
 }

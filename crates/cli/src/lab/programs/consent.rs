@@ -37,7 +37,7 @@ pub(in super::super) fn ask(
     if consent == Consent::Refused {
         bail!("{name} runs programs, which --no-programs refuses:\n{programs}");
     }
-    let directory = scenario.directory().unwrap_or(Path::new(""));
+    let directory = scenario.directory.as_deref().unwrap_or(Path::new(""));
     let identity = Identity::of(scenario, &programs.own_files(directory));
     let known = Known::open();
     if known.as_ref().is_ok_and(|known| known.has(&identity)) {

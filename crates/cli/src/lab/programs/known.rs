@@ -25,8 +25,8 @@ impl Identity {
     pub(super) fn of(scenario: &Scenario, files: &[PathBuf]) -> Identity {
         let mut digest = Hasher::default();
         digest.update(b"transom programs 1\0");
-        digest.update(scenario.sha256().as_ref());
-        digest.update(scenario.form().unwrap_or_default().as_bytes());
+        digest.update(&scenario.sha256);
+        digest.update(scenario.form.as_deref().unwrap_or_default().as_bytes());
         for file in files {
             let Ok(contents) = contents(file) else { return Identity(None) };
             digest.update(b"\0");

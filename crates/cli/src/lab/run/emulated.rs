@@ -10,7 +10,8 @@ use std::time::Duration as Pause;
 
 use anyhow::Context;
 use transom_device::namespace::enter_user_namespace;
-use transom_lab::emulate::{self, EmulateOptions, Emulation, Fidelity, emulate};
+use transom_lab::emulate::{self, Fidelity, Record, emulate};
+use transom_lab::run::{Observations, RunOptions};
 use transom_lab::scenario::{Resolved, Scenario};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
@@ -47,19 +48,19 @@ pub(in super::super) fn prepare_hosts() -> anyhow::Result<()> {
 pub(super) fn run(
     scenario: &Resolved,
     seed: u64,
-    options: EmulateOptions<'_>,
+    options: RunOptions<'_>,
     interruption: &Interruption,
     watched: bool,
     mut look: impl FnMut(Duration, Option<&Recorder>),
-) -> anyhow::Result<Option<Emulation>> {
+) -> anyhow::Result<Option<(Observations, Record)>> {
     let reached = AtomicU64::new(0);
     let copy: Mutex<Option<Recorder>> = Mutex::new(None);
     let emulation = std::thread::scope(|scope| {
         let run = scope.spawn(|| {
-            emulate(scenario, seed, options, |seen| {
-                reached.store(seen.reached.as_nanos(), Ordering::Relaxed);
+            emulate(scenario, seed, options, |now, recorder| {
+                reached.store(now.as_nanos(), Ordering::Relaxed);
                 if watched && let Ok(mut copy) = copy.try_lock() {
-                    copy.get_or_insert_with(|| seen.recorder.clone());
+                    copy.get_or_insert_with(|| recorder.clone());
                 }
                 !interruption.is_requested()
             })

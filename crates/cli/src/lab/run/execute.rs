@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use rayon::prelude::*;
-use transom_lab::emulate::{EmulateOptions, Emulation, Record};
+use transom_lab::emulate::Record;
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
-use transom_lab::run::{SimulateOptions, simulate};
+use transom_lab::run::{RunOptions, simulate};
 use transom_lab::scenario::{Resolved, Scenario, Time, Variant};
 use transom_report::labels::spaced;
 use transom_report::{Page, RunInfo, run_command};
@@ -106,7 +106,7 @@ fn one(
     let run = Run { plan, planned, variant: &variant };
     if let Some(stored) = there(experiment, run, progress)? {
         if let Some(live) = live {
-            live.done(number, stored.manifest().passed(), None);
+            live.done(number, stored.manifest.passed(), None);
         }
         return Ok(Outcome::There);
     }
@@ -133,31 +133,24 @@ fn one(
     };
     let what = format!("point {}, seed {}", planned.point, planned.seed);
     let (scenario, seed) = (&variant.resolved, planned.seed);
+    let options = RunOptions { output: Some(pending.directory()), ..RunOptions::new(beside) };
     let (seen, record) = match emulation {
         None => {
-            let options =
-                SimulateOptions { directory: beside, captures: Some(pending.directory()) };
-            let seen = simulate(scenario, seed, options, |seen| {
-                look(seen.reached, Some(seen.recorder));
+            let seen = simulate(scenario, seed, options, |reached, recorder| {
+                look(reached, Some(recorder));
                 !interruption.is_requested()
             });
             (seen.with_context(|| what.clone())?, None)
         }
         Some(_) => {
-            let options = EmulateOptions { directory: beside, output: pending.directory() };
             let watched = live.is_some();
             let made = emulated::run(scenario, seed, options, interruption, watched, look);
-            match made.with_context(|| what.clone())? {
-                Some(Emulation { observations, fidelity, programs }) => {
-                    (Some(observations), Some(Record { fidelity, programs }))
-                }
-                None => (None, None),
-            }
+            made.with_context(|| what.clone())?.unzip()
         }
     };
     let Some(seen) = seen else { return Ok(Outcome::Missing) };
     if let (Some(record), Some(Emulated { allow_late })) = (&record, emulation) {
-        if record.fidelity.is_late() {
+        if !record.fidelity.late.is_empty() {
             let place = store.directory().join(&planned.directory);
             let place = allow_late.then_some(place);
             progress.suspend(|| emulated::warn(&what, &record.fidelity, place.as_deref()));
@@ -172,11 +165,11 @@ fn one(
         progress.suspend(|| output::note(format_args!("transom: {what}: {lost}")));
     }
     // Those that are compared with others get their page when the others are there.
-    let passed = stored.manifest().passed();
-    let data = if stored.manifest().comparisons.is_empty() {
+    let passed = stored.manifest.passed();
+    let data = if stored.manifest.comparisons.is_empty() {
         Some(finish::page(Some(plan), &stored, &variant.resolved, &seen, png)?)
     } else {
-        live.map(|_| page.of_run(&seen, &stored.manifest().bands))
+        live.map(|_| page.of_run(&seen, &stored.manifest.bands))
     };
     if let Some(live) = live {
         live.done(number, passed, data);
@@ -228,13 +221,13 @@ fn there(
 
 /// Whether a run has all captures and logs that its scenario asks for.
 fn is_whole(stored: &StoredRun, scenario: &Resolved) -> bool {
-    let has = |name: &String| stored.manifest().files.iter().any(|file| file.name == *name);
+    let has = |name: &String| stored.manifest.files.iter().any(|file| file.name == *name);
     transom_lab::run::files(scenario).all(|name| has(&name))
 }
 
 /// Whether a stored run can replace a new one.
 fn is_acceptable(stored: &StoredRun, emulation: Option<Emulated>) -> anyhow::Result<bool> {
     let allow_late = emulation.is_none_or(|emulation| emulation.allow_late);
-    let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
-    Ok(allow_late || record.is_none_or(|record| !record.fidelity.is_late()))
+    let record = Record::read(&stored.directory).context("cannot read emulation.json")?;
+    Ok(allow_late || record.is_none_or(|record| record.fidelity.late.is_empty()))
 }

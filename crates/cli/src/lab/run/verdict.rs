@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use transom_lab::emulate::Record;
 use transom_lab::results::{
-    Compared, Found, Line, Manifest, PlannedRun, SUMMARY_CSV, Store, StoredRun, Summary,
+    Compared, Found, Line, Manifest, PlannedRun, Store, StoredRun, Summary,
 };
 use transom_lab::run::Judgement;
 use transom_lab::scenario::short_settings;
@@ -53,9 +53,9 @@ pub(super) fn show(
                 )
             }
         };
-        let manifest = stored.manifest();
+        let manifest = &stored.manifest;
         all_hold &= manifest.passed() != Some(false);
-        let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
+        let record = Record::read(&stored.directory).context("cannot read emulation.json")?;
         all_hold &= record.as_ref().is_none_or(|record| record.failed().next().is_none());
         waiting += manifest.waiting();
         if shown.json {
@@ -92,16 +92,16 @@ pub(super) fn show(
     }
     if !runs.is_empty() {
         let directory = store.directory().display();
-        output::line(format_args!("Every measure of every run is in {directory}/{SUMMARY_CSV}."))?;
+        output::line(format_args!("Every measure of every run is in {directory}/summary.csv."))?;
         output::line(format_args!("Results are in {directory}."))?;
     }
     Ok(all_hold)
 }
 
 fn as_json(stored: &StoredRun, emulation: Option<&Record>) -> Value {
-    let mut run = outcome_json(stored.manifest());
-    run["departures"] = json!(stored.manifest().departures);
-    run["directory"] = json!(stored.directory());
+    let mut run = outcome_json(&stored.manifest);
+    run["departures"] = json!(stored.manifest.departures);
+    run["directory"] = json!(stored.directory);
     if let Some(record) = emulation {
         run["emulation"] = json!(record);
     }
@@ -130,8 +130,8 @@ fn main_table(summary: &Summary) -> Vec<String> {
         }
     }
     let mean = |lines: &[&Line], name: &str| {
-        let numbers = lines.iter().flat_map(|line| &line.numbers).filter(|one| one.name == name);
-        let values: Vec<f64> = numbers.filter_map(|one| one.value).collect();
+        let numbers = lines.iter().flat_map(|line| &line.numbers).filter(|(own, _)| own == name);
+        let values: Vec<f64> = numbers.filter_map(|(_, value)| *value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let heads = MAIN.map(|(_, head, _)| head.to_owned());
@@ -142,7 +142,6 @@ fn main_table(summary: &Summary) -> Vec<String> {
             mean(lines, name).map(|value| transom_report::short(value * factor)).unwrap_or_default()
         });
         let settings = lines.first().map(|line| line.settings.as_slice()).unwrap_or_default();
-        let settings = settings.iter().map(|(path, value)| (path.as_str(), value.as_str()));
         let [a, b, c, d, e, f] = cells;
         table.push([point.to_string(), a, b, c, d, e, f, short_settings(settings)]);
     }

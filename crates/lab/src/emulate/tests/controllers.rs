@@ -6,15 +6,15 @@
 
 use super::traces::{Trace, w_cubic};
 use super::*;
-use crate::run::{Observations, SimulateOptions, simulate};
+use crate::run::{Observations, RunOptions, simulate};
 use transom_sim::measure::{FlowSample, SenderSample};
 
 /// Transom to Transom, simulated.
 fn simulated(profile: &str, link: &str, seconds: &str) -> Observations {
     let sender = format!("profile = {{ tcp = \"{profile}\" }}");
     let text = pair(&sender, "", link, seconds, "kind = \"bulk\"").replace("\"50ms\"", "\"10ms\"");
-    let options = SimulateOptions { directory: Path::new(""), captures: None };
-    simulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap()
+    let options = RunOptions::new(Path::new(""));
+    simulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap()
 }
 
 /// The kernel to the kernel, emulated; `None` where the machine did not let it.
@@ -22,7 +22,7 @@ fn emulated(congestion: &str, link: &str, seconds: &str) -> Option<Observations>
     let sender = format!("kind = \"kernel\"\ncongestion = \"{congestion}\"");
     let text = pair(&sender, KERNEL, link, seconds, "kind = \"bulk\"");
     let text = text.replace("\"50ms\"", "\"10ms\"");
-    run_undisturbed(&text).map(|emulation| emulation.observations)
+    run_undisturbed(&text).map(|(observations, _)| observations)
 }
 
 /// RFC 9438, section 4.6: the share that a loss leaves.

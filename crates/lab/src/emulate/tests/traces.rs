@@ -89,17 +89,13 @@ fn the_same_losses_make_the_same_sawtooth() {
         pair(host, host, &link, "4s", "kind = \"bulk\"").replace("\"50ms\"", "\"10ms\"")
     };
     let simulated = resolved(&scenario(""));
-    let simulated = crate::run::simulate(
-        &simulated,
-        1,
-        crate::run::SimulateOptions { directory: Path::new(""), captures: None },
-        |_| true,
-    )
-    .unwrap()
-    .unwrap();
+    let simulated =
+        crate::run::simulate(&simulated, 1, RunOptions::new(Path::new("")), |_, _| true)
+            .unwrap()
+            .unwrap();
     let kernel = scenario("kind = \"kernel\"\ncongestion = \"reno\"");
-    let Some(emulated) = run_undisturbed(&kernel) else { return };
-    let traces = [&simulated, &emulated.observations].map(|seen| Trace::of(&seen.flows[0].samples));
+    let Some((emulated, _)) = run_undisturbed(&kernel) else { return };
+    let traces = [&simulated, &emulated].map(|seen| Trace::of(&seen.flows[0].samples));
     for (whose, trace) in ["Transom", "the kernel"].into_iter().zip(&traces) {
         let shown: Vec<String> = trace
             .cuts
@@ -124,7 +120,7 @@ fn the_same_losses_make_the_same_sawtooth() {
     let [ours, theirs] = traces.map(|trace| trace.cuts[2].before);
     assert!((0.9..=1.1).contains(&(theirs / ours)), "{ours} and {theirs} segments at the end");
     // The segments that were sent again are those that were lost.
-    for seen in [&simulated, &emulated.observations] {
+    for seen in [&simulated, &emulated] {
         let last = seen.flows[0].samples.last().unwrap();
         assert_eq!((last.sent.retransmissions, last.sent.timeouts.unwrap_or(0)), (Some(3), 0));
     }
@@ -150,8 +146,8 @@ fn a_kernels_cubic_follows_the_rfcs_curve() {
     let link = "delay = \"100ms\"\n[links.there]\nloss = \"packets(102)\"";
     let cubic = "kind = \"kernel\"\ncongestion = \"cubic\"";
     let text = pair(cubic, KERNEL, link, "7s", "kind = \"bulk\"").replace("\"50ms\"", "\"20ms\"");
-    let Some(emulation) = run_undisturbed(&text) else { return };
-    let trace = Trace::of(&emulation.observations.flows[0].samples);
+    let Some((emulated, _)) = run_undisturbed(&text) else { return };
+    let trace = Trace::of(&emulated.flows[0].samples);
     let [cut] = &trace.cuts[..] else { panic!("{:?}", trace.cuts) };
     let (w_max, epoch) = (cut.after / BETA, cut.after);
     eprintln!("at {:?} from {w_max:.1} to {epoch:.1} segments", cut.at);

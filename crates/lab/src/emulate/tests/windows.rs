@@ -13,10 +13,10 @@ fn bottleneck(policy: &str) -> Option<(Vec<LinkSample>, u64)> {
         "rate = \"10Mbit/s\"\ndelay = \"2ms\"\nqueue = \"50 packets\"\nthere = {{ window = \"{policy}\" }}"
     );
     let text = pair(sender, KERNEL, &link, "4s", "kind = \"bulk\"\ncount = 4");
-    let emulation = run_undisturbed(&text)?;
-    let delivered = emulation.observations.flows.iter();
+    let (emulated, _) = run_undisturbed(&text)?;
+    let delivered = emulated.flows.iter();
     let delivered = delivered.filter_map(|flow| flow.samples.last()).map(|last| last.delivered);
-    Some((emulation.observations.links[0].samples.clone(), delivered.sum()))
+    Some((emulated.links[0].samples.clone(), delivered.sum()))
 }
 
 fn overflows_after_slow_start(samples: &[LinkSample]) -> u64 {

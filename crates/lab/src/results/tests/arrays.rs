@@ -1,7 +1,7 @@
 //! The tables of a run, column by column.
 
 use super::*;
-use crate::results::arrays::{Array, Arrays, Cells, arrays};
+use crate::results::arrays::{Array, Cells, arrays};
 use transom_sim::measure::SenderSample;
 
 /// What a run saw of two flows and both ways of a link, made by hand.
@@ -60,9 +60,9 @@ fn observations() -> Observations {
     }
 }
 
-fn column<'a>(table: &'a Arrays, name: &str) -> &'a Array {
-    let found = table.columns.iter().find(|column| column.name == name);
-    found.unwrap_or_else(|| panic!("{} has no column {name}", table.name))
+fn column<'a>((table, columns): &'a (&str, Vec<Array>), name: &str) -> &'a Array {
+    let found = columns.iter().find(|column| column.name == name);
+    found.unwrap_or_else(|| panic!("{table} has no column {name}"))
 }
 
 /// The number of rows of a column.
@@ -113,15 +113,15 @@ fn the_first_row_of_an_owner_has_none_before_it() {
 fn the_columns_of_a_table_have_the_same_length_and_a_description() {
     let empty = Observations { flows: Vec::new(), links: Vec::new(), ..observations() };
     for (seen, expected) in [(observations(), [3, 1, 4]), (empty, [0; 3])] {
-        for (table, expected) in arrays(&seen).iter().zip(expected) {
-            for column in &table.columns {
-                assert_eq!(rows(column), expected, "{} of {}", column.name, table.name);
+        for ((table, columns), expected) in arrays(&seen).iter().zip(expected) {
+            for column in columns {
+                assert_eq!(rows(column), expected, "{} of {table}", column.name);
                 assert!(!column.doc.is_empty(), "{}", column.name);
             }
         }
     }
     // Bytes are for files alone.
     let [flows, completions, links] = arrays(&observations());
-    assert!(links.columns.iter().all(|column| column.name != "queue_delays"));
-    assert_eq!([flows.name, completions.name, links.name], ["flows", "completions", "links"]);
+    assert!(links.1.iter().all(|column| column.name != "queue_delays"));
+    assert_eq!([flows.0, completions.0, links.0], ["flows", "completions", "links"]);
 }

@@ -30,15 +30,15 @@ fn parts_make_the_whole() {
     let (directory, mut inputs) = parts(SHARED, 3);
     // The first point is in two parts, and with it what the others are compared with.
     let waiting = |path: &PathBuf| -> usize {
-        Store::open(path).unwrap().runs().unwrap().iter().map(|run| run.manifest().waiting()).sum()
+        Store::open(path).unwrap().runs().unwrap().iter().map(|run| run.manifest.waiting()).sum()
     };
     assert_eq!(inputs.iter().map(waiting).collect::<Vec<_>>(), [1, 1, 2]);
     inputs.reverse();
     let output = directory.path().join("merged");
     let (merged, _) = merge(&inputs, &output).unwrap();
     for mut run in merged.runs().unwrap() {
-        assert_eq!(merged.compare(&mut run).unwrap(), run.manifest().point > 1);
-        assert_eq!(run.manifest().waiting(), 0);
+        assert_eq!(merged.compare(&mut run).unwrap(), run.manifest.point > 1);
+        assert_eq!(run.manifest.waiting(), 0);
     }
     assert!(tree(&output) == tree(whole.path()));
     // Once more changes nothing; and a part of what is there is enough with the rest.

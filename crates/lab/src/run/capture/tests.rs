@@ -2,7 +2,7 @@
 
 mod comments;
 
-use super::super::{Observations, SimulateOptions, files, simulate};
+use super::super::{Observations, RunOptions, files, simulate};
 use super::*;
 use crate::scenario::Scenario;
 use std::fs;
@@ -52,8 +52,8 @@ capture = ["path"]
 }
 
 fn run(scenario: &Resolved, directory: &Path) -> Observations {
-    let options = SimulateOptions { directory: Path::new(""), captures: Some(directory) };
-    simulate(scenario, 1, options, |_| true).unwrap().unwrap()
+    let options = RunOptions { output: Some(directory), ..RunOptions::new(Path::new("")) };
+    simulate(scenario, 1, options, |_, _| true).unwrap().unwrap()
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -162,18 +162,18 @@ fn the_same_seed_gives_the_same_bytes() {
     assert!(first.iter().all(|bytes| bytes.len() > 300_000));
     assert_eq!(first, capture().0);
     // And capturing changes nothing.
-    let options = SimulateOptions { directory: Path::new(""), captures: None };
-    assert_eq!(simulate(&scenario, 1, options, |_| true).unwrap().unwrap(), seen);
+    let options = RunOptions::new(Path::new(""));
+    assert_eq!(simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap(), seen);
 }
 
 #[test]
 fn an_incomplete_capture_is_not_left() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = scenario("");
-    let options = SimulateOptions { directory: Path::new(""), captures: Some(directory.path()) };
-    let seen = simulate(&scenario, 1, options, |progress| {
+    let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
+    let seen = simulate(&scenario, 1, options, |reached, _| {
         assert_eq!(names(directory.path()).len(), 2);
-        progress.reached < Duration::from_secs(1)
+        reached < Duration::from_secs(1)
     });
     assert!(seen.unwrap().is_none());
     assert!(names(directory.path()).is_empty());
@@ -182,11 +182,11 @@ fn an_incomplete_capture_is_not_left() {
 #[test]
 fn a_file_that_cannot_be_written_is_lost_and_nothing_else() {
     let scenario = scenario("");
-    let missing = SimulateOptions {
-        directory: Path::new(""),
-        captures: Some(Path::new("/nonexistent/directory")),
+    let missing = RunOptions {
+        output: Some(Path::new("/nonexistent/directory")),
+        ..RunOptions::new(Path::new(""))
     };
-    let error = simulate(&scenario, 1, missing, |_| true).unwrap_err().to_string();
+    let error = simulate(&scenario, 1, missing, |_, _| true).unwrap_err().to_string();
     assert!(
         error.starts_with("/nonexistent/directory/capture-path@a.pcapng cannot be written: "),
         "{error}"
@@ -198,8 +198,8 @@ fn a_file_that_cannot_be_written_is_lost_and_nothing_else() {
         eprintln!("SKIPPED: no device that is always full");
         return;
     }
-    let options = SimulateOptions { directory: Path::new(""), captures: Some(directory.path()) };
-    let seen = simulate(&scenario, 1, options, |_| true).unwrap().unwrap();
+    let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
+    let seen = simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap();
     let [lost] = &seen.lost[..] else { panic!("{:?}", seen.lost) };
     assert!(lost.starts_with(&format!("{} cannot be written: No space left", FILES[0])), "{lost}");
     assert_eq!(names(directory.path()), FILES[1..]);

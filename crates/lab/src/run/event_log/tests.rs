@@ -1,6 +1,6 @@
 //! What is logged, read back.
 
-use super::super::{SimulateOptions, simulate};
+use super::super::{RunOptions, simulate};
 use crate::scenario::Scenario;
 use std::fs;
 use std::path::Path;
@@ -52,8 +52,8 @@ fn a_log_has_everything() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = Scenario::parse("logged.toml", SCENARIO).unwrap_or_else(|one| panic!("{one}"));
     let resolved = scenario.sweep().next().unwrap().resolved;
-    let options = SimulateOptions { directory: Path::new(""), captures: Some(directory.path()) };
-    simulate(&resolved, 1, options, |_| true).unwrap().unwrap();
+    let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
+    simulate(&resolved, 1, options, |_, _| true).unwrap().unwrap();
     let mut names: Vec<String> = fs::read_dir(directory.path())
         .unwrap()
         .map(|one| one.unwrap().file_name().into_string().unwrap())
@@ -89,7 +89,7 @@ fn nothing_is_left_of_a_run_that_was_ended() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = Scenario::parse("logged.toml", SCENARIO).unwrap_or_else(|one| panic!("{one}"));
     let resolved = scenario.sweep().next().unwrap().resolved;
-    let options = SimulateOptions { directory: Path::new(""), captures: Some(directory.path()) };
-    assert!(simulate(&resolved, 1, options, |_| false).unwrap().is_none());
+    let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
+    assert!(simulate(&resolved, 1, options, |_, _| false).unwrap().is_none());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -1,16 +1,16 @@
 //! Runs with profiles that a program has changed.
 
 use super::*;
-use std::cell::RefCell;
+use std::sync::Mutex;
 use transom_tcp::compose::compose;
 
 /// The run of a scenario with a change.
 fn changed(
     scenario: &Resolved,
-    change: &dyn Fn(&Name, &mut Profile),
+    change: &(dyn Fn(&Name, &mut Profile) + Sync),
 ) -> Result<Observations, RunError> {
-    simulate_with(scenario, 1, beside(Path::new("")), change, |_| true)
-        .map(|seen| seen.expect("it was not ended"))
+    let options = RunOptions { change, ..beside(Path::new("")) };
+    simulate(scenario, 1, options, |_, _| true).map(|seen| seen.expect("it was not ended"))
 }
 
 /// A flow that requests and one that sends, between hosts that differ.
@@ -46,14 +46,14 @@ requests = 5
 
 #[test]
 fn a_change_gets_the_profile_of_whoever_sends_the_data() {
-    let told = RefCell::new(Vec::new());
+    let told = Mutex::new(Vec::new());
     let scenario = resolved(BOTH);
     let seen = changed(&scenario, &|flow, profile| {
-        told.borrow_mut().push((flow.to_string(), profile.congestion.name()));
+        told.lock().unwrap().push((flow.to_string(), profile.congestion.name()));
     });
     // Requests are answered by the server, which sends the data.
     let expected = [("upload".to_owned(), "cubic"), ("download".to_owned(), "reno")];
-    assert_eq!(told.into_inner(), expected);
+    assert_eq!(told.into_inner().unwrap(), expected);
     assert_eq!(seen.unwrap(), run(&scenario, 1), "nothing was changed");
 }
 

@@ -40,8 +40,8 @@ max = "21ms"
 
 fn run(text: &str) -> (Resolved, Observations) {
     let scenario = Scenario::parse("test.toml", text).unwrap().point(0).unwrap().resolved;
-    let options = SimulateOptions { directory: Path::new(""), captures: None };
-    let seen = simulate(&scenario, 1, options, |_| true).unwrap().unwrap();
+    let options = RunOptions::new(Path::new(""));
+    let seen = simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap();
     (scenario, seen)
 }
 
@@ -81,8 +81,8 @@ fn every_measure_is_a_number() {
     let (scenario, seen) = run(PINGS);
     let numbers = numbers(&scenario, &seen);
     let value = |name: &str| {
-        let found = numbers.iter().find(|number| number.name == name);
-        found.unwrap_or_else(|| panic!("no {name}: {numbers:#?}")).value
+        let found = numbers.iter().find(|(own, _)| own == name);
+        found.unwrap_or_else(|| panic!("no {name}: {numbers:#?}")).1
     };
     let mean = value("flows.udp1.completion_time_mean_s").unwrap();
     assert!((0.020..0.0203).contains(&mean), "{mean}");
@@ -90,7 +90,6 @@ fn every_measure_is_a_number() {
     assert!(value("flows.tcp.rtt_mean_s").is_some());
     assert!(value("links.a-b.there.utilisation").unwrap() > 0.0);
     assert!(value("jain").is_some() && value("goodput_bps").unwrap() > 0.0);
-    let names: std::collections::BTreeSet<&String> =
-        numbers.iter().map(|number| &number.name).collect();
+    let names: std::collections::BTreeSet<&String> = numbers.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), numbers.len(), "no two have one name");
 }

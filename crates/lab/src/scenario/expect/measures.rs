@@ -3,12 +3,13 @@
 use crate::scenario::Unit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 use super::Statistic;
 
 /// The source of a measure, and the number of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MeasureSource {
+pub(crate) enum MeasureSource {
     /// One value of each flow.
     FromEachFlow,
     /// Many values of each flow.
@@ -23,7 +24,7 @@ pub enum MeasureSource {
 
 /// A requirement of a measure on its flow or link direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requirement {
+pub(crate) enum Requirement {
     /// Nothing.
     Nothing,
     /// TCP.
@@ -36,7 +37,7 @@ pub enum Requirement {
 
 /// How a measure varies over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeCourse {
+pub(crate) enum TimeCourse {
     /// It has a value at every sample.
     AtSamples,
     /// At every sample it has the value of the window that ends there.
@@ -57,14 +58,14 @@ macro_rules! measures {
 
         impl Measure {
             /// Its unit.
-            pub fn unit(self) -> Unit {
+            pub(crate) fn unit(self) -> Unit {
                 match self {
                     $(Measure::$name => Unit::$unit,)+
                 }
             }
 
             /// Its source.
-            pub fn source(self) -> MeasureSource {
+            pub(crate) fn source(self) -> MeasureSource {
                 match self {
                     $(Measure::$name => MeasureSource::$taken,)+
                 }
@@ -78,7 +79,7 @@ macro_rules! measures {
             }
 
             /// Its time course, if `reaches` and `stays-above` apply to it.
-            pub fn course(self) -> Option<TimeCourse> {
+            pub(crate) fn course(self) -> Option<TimeCourse> {
                 match self {
                     $(Measure::$name => measures!(@course $($course)?),)+
                 }
@@ -170,5 +171,12 @@ impl MeasureSource {
             MeasureSource::OftenFromFlows | MeasureSource::OftenFromLink => Some(Statistic::Mean),
             MeasureSource::FromAllFlows | MeasureSource::FromLink => None,
         }
+    }
+}
+
+/// As scenarios have it: "queue-delay".
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }

@@ -1,5 +1,6 @@
 //! What is written, and what it stands for.
 
+use super::traffic::{AppLimited, Bulk, OnOffUdp, RequestResponse, Transfer, Web};
 use super::*;
 
 fn names<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<&'a str> {
@@ -41,7 +42,7 @@ fn omitted_keys_have_their_defaults() {
         LinkSeries::Marks,
     ];
     assert_eq!(measure, Series { links, ..Series::default() });
-    assert_eq!(Scenario::parse("", &minimal("")).unwrap().seeds(), [1]);
+    assert_eq!(Scenario::parse("", &minimal("")).unwrap().seeds, [1]);
 }
 
 #[test]
@@ -294,7 +295,7 @@ fn traces_are_read_and_part_of_the_identity() {
     let id = |content: &str| {
         std::fs::write(&trace, content).unwrap();
         let scenario = Scenario::load(&file, None).unwrap();
-        scenario.sweep().next().unwrap().resolved.id(1, "1")
+        scenario.sweep().next().unwrap().resolved.id(1, "1", false)
     };
     assert_ne!(id("# s, bytes\n0, 100\n1.5, 200\n"), id("0,100\n1.5,201\n"));
     let (entries, sum) = read_trace(&trace).unwrap();
@@ -327,7 +328,7 @@ fn units_as_a_text_and_as_a_table() {
     let text = with("\"modern + ltcp(beta=0.1) + immediate-ack\"");
     let table = "{ acknowledgements = \"immediate-ack\", congestion = \"ltcp(beta=0.1)\", preset = \"modern\" }";
     assert_eq!(with(table), text);
-    assert_eq!(with(table).id(1, "1.0"), text.id(1, "1.0"));
+    assert_eq!(with(table).id(1, "1.0", false), text.id(1, "1.0", false));
     assert!(text.to_toml().contains("tcp = \"modern + ltcp(beta=0.1) + immediate-ack\""));
 }
 

@@ -18,7 +18,7 @@ fn load(link: &str, trace: &str) -> Result<Resolved, String> {
 fn a_trace_is_part_of_the_identity_and_of_the_canonical_form() {
     let one = load("rate-trace = \"cellular.trace\"", "1\n2\n").unwrap();
     let other = load("rate-trace = \"cellular.trace\"", "1\n3\n").unwrap();
-    assert_ne!(one.id(1, "1"), other.id(1, "1"));
+    assert_ne!(one.id(1, "1", false), other.id(1, "1", false));
     let link = &one.links[0];
     assert_eq!(link.there, link.back);
     assert_eq!(

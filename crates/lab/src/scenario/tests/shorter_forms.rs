@@ -26,12 +26,12 @@ min = "900kbit/s"
 #[test]
 fn a_form_says_what_is_different() {
     let full = in_form(QUICK, None);
-    assert_eq!((full.points(), full.form(), full.forms()), (2, None, &["quick".to_owned()][..]));
+    assert_eq!((full.points(), &full.form, &full.forms[..]), (2, &None, &["quick".to_owned()][..]));
     let one = full.point(0).unwrap().resolved;
     assert_eq!(one.scenario.duration.to_string(), "10s");
     assert_eq!(one.expect[0].min.unwrap().to_string(), "9Mbit/s");
     let quick = in_form(QUICK, Some("quick"));
-    assert_eq!((quick.points(), quick.form()), (1, Some("quick")));
+    assert_eq!((quick.points(), quick.form.as_deref()), (1, Some("quick")));
     let one = quick.point(0).unwrap().resolved;
     assert_eq!(one.scenario.duration.to_string(), "2s");
     assert_eq!(one.flows[0].start.to_string(), "1s");
@@ -62,7 +62,7 @@ fn all_forms_are_checked_and_each_mistake_is_shown_where_it_is() {
 fn a_scenario_can_be_of_a_paper() {
     let more = "[paper]\nid = \"a/b\"\nsource = \"figure 1\"\nshows = \"this\"\ntakes = \"10s\"";
     let scenario = in_form(more, None);
-    let paper = scenario.paper().unwrap();
+    let paper = scenario.paper.unwrap();
     assert_eq!((paper.id.as_str(), paper.takes.to_string().as_str()), ("a/b", "10s"));
     assert!(refused(&minimal("[paper]\nid = \"a/b\"")).contains("source"));
 }
@@ -79,7 +79,7 @@ fn a_band_can_say_what_a_paper_says() {
     assert_eq!(claim.number, Some(Bound::Rate("9Mbit/s".parse().unwrap())));
     // It is kept in the canonical form, and changes no run.
     assert_eq!(resolved(&resolved(&text).to_toml()), resolved(&text));
-    assert_eq!(resolved(&text).id(1, "1"), resolved(&band("")).id(1, "1"));
+    assert_eq!(resolved(&text).id(1, "1", false), resolved(&band("")).id(1, "1", false));
     // A column needs no bounds; a claim does.
     let column = minimal("[[expect]]\nmeasure = \"goodput\"\ncolumn = \"goodput\"");
     assert!(!resolved(&column).expect[0].expects());

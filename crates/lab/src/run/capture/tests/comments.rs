@@ -88,7 +88,7 @@ fn comments_need_a_host_that_makes_them() {
     assert!(said.contains(none) && said.contains("capture-comments = true\n"), "{said}");
     // It is a run of its own, and its canonical form says so.
     let (with, without) = (commented(""), scenario(""));
-    assert_ne!(with.id(1, "v"), without.id(1, "v"));
+    assert_ne!(with.id(1, "v", false), without.id(1, "v", false));
     assert!(with.to_toml().contains("capture-comments = true"));
     assert!(!without.to_toml().contains("capture-comments"));
 }

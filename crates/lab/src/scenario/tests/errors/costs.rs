@@ -6,8 +6,8 @@ use super::*;
 #[track_caller]
 fn too_much(text: &str) -> (String, String) {
     let errors = Scenario::parse("test.toml", text).expect_err("it is too much");
-    let [one] = errors.diagnostics() else { panic!("{errors}") };
-    (one.problem.to_string(), one.problem.hint().unwrap_or_default())
+    let [one] = &errors.diagnostics[..] else { panic!("{errors}") };
+    (one.message.clone(), one.hint.clone().unwrap_or_default())
 }
 
 #[track_caller]
@@ -133,7 +133,7 @@ fn a_dumbbell_is_bounded_by_its_bottleneck() {
     };
     let estimate = |minutes: u32| {
         let scenario = Scenario::parse("d.toml", &text(minutes));
-        scenario.err().map(|errors| errors.diagnostics()[0].problem.to_string())
+        scenario.err().map(|errors| errors.diagnostics[0].message.clone())
     };
     assert_eq!(estimate(60), None);
     assert!(estimate(60_000).unwrap().contains("packets"));
