@@ -319,7 +319,7 @@ fn units_are_exchanged_while_data_flows() {
     client.exchange(UnitChoice::Acknowledgements(AckChoice::Immediate)).unwrap();
     client.exchange(UnitChoice::Congestion(CongestionChoice::reno())).unwrap();
     client.exchange(UnitChoice::Pacing(PacingChoice::None)).unwrap();
-    let too_slow = Choice::Acknowledgements(AckChoice::Delayed(ms(500).into()));
+    let too_slow = UnitChoice::Acknowledgements(AckChoice::Delayed(ms(500).into()));
     let too_slow = client.exchange(too_slow).unwrap_err();
     assert_eq!(too_slow.kind(), io::ErrorKind::InvalidInput);
     client.shutdown(Shutdown::Write).unwrap();

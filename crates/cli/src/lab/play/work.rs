@@ -124,7 +124,7 @@ pub(super) fn problem_message(problem: &str) -> String {
 
 /// The page of a complete run; nothing if nobody wants it any more.
 pub(super) fn whole(question: &Question, wanted: &Wanted) -> Result<Option<ReportData>, String> {
-    let seen = made(question, |_| wanted.holds())?;
+    let seen = made(question, |_, _| wanted.holds())?;
     Ok(seen.map(|seen| page(question).of_run(&seen, &judge(&question.variant.resolved, &seen))))
 }
 
