@@ -166,7 +166,7 @@ impl Config {
     /// # Errors
     /// The fault of a field, in words. The stack checks whether the fields fit together.
     pub(crate) fn to_stack(
-        &self,
+        self,
         addresses: &[Address],
         tcp: &str,
     ) -> Result<(StackConfig, Instant), String> {
@@ -192,7 +192,7 @@ impl Config {
             hop_limit,
             echo,
             reserved,
-        } = *self;
+        } = self;
         let span = |name: &str, nanos: i64| match u64::try_from(nanos) {
             Ok(nanos) => Ok(Duration::from_nanos(nanos)),
             Err(_) => Err(format!("{name} is negative: {nanos} ns")),
