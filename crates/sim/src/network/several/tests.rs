@@ -176,8 +176,7 @@ fn all_of(mut built: Built) -> (Division, Vec<String>) {
         seen.push(format!("{:?}", network.flows()));
         for link in (0..*links).map(LinkId) {
             let control = network.window_control(link);
-            let control =
-                control.map(WindowControl::report);
+            let control = control.map(WindowControl::report);
             seen.push(format!("{:?} {control:?}", network.link_counters(link)));
         }
         for link in (0..*links).map(LinkId) {
