@@ -238,10 +238,7 @@ impl PolicyConfig {
 
     /// Whether it arrives at one window for all flows: see [`Policy::target`].
     pub const fn has_target(&self) -> bool {
-        match self {
-            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow { .. } => true,
-            _ => false,
-        }
+        matches!(self, PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow { .. })
     }
 
     fn no_rate(&self) -> ControlConfigError {

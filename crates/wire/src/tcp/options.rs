@@ -316,13 +316,13 @@ impl fmt::Display for Options {
     }
 }
 
-/// An option: its kind, its data, and what follows it.
-type SplitOption<'a> = (u8, &'a [u8], &'a [u8]);
+/// An option's kind, its data, and what follows it.
+type Split<'a> = (u8, &'a [u8], &'a [u8]);
 
 /// Takes the first option off `bytes`. `None` at the end of the list.
 // [MUST-4] [MUST-5] [MUST-64] Whatever the segment's flags, and wherever in the bytes an option begins.
 #[inline(always)]
-pub(super) fn split_option(bytes: &[u8]) -> Result<Option<SplitOption<'_>>, Error> {
+pub(super) fn split_option(bytes: &[u8]) -> Result<Option<Split<'_>>, Error> {
     match *bytes {
         [] | [END_OF_LIST, ..] => Ok(None),
         [NOP, ref rest @ ..] => Ok(Some((NOP, &[], rest))),
