@@ -5,7 +5,7 @@
 //! while somebody thinks, an action takes effect at the event that it answers, and a policy that decides the same by itself gives the same run,
 //! bit for bit. A [`Fleet`] answers all of its episodes in one call, without Python's lock.
 //!
-//! In real time ([`emulate_with`]) the network does not stand still, so the wait has a bound.
+//! In real time ([`emulate`]) the network does not stand still, so the wait has a bound.
 
 use crate::error::value;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use transom_extensions::policy::{
 use transom_lab::emulate::emulate;
 use transom_lab::run::{Observations, RunOptions, simulate};
 use transom_lab::scenario::{Name, Resolved, Scenario};
-use transom_sim::measure::FlowSample;
+use transom_sim::measure::{FlowSample, Recorder};
 use transom_tcp::Profile;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, Controller};
 use transom_tcp::extension::{
@@ -312,7 +312,7 @@ fn run(
             });
         }
     };
-    let goes_on = |_: transom_lab::run::Progress<'_>| !closed.load(Ordering::Relaxed);
+    let goes_on = |_: Duration, _: &Recorder| !closed.load(Ordering::Relaxed);
     let gone = || "the episode was closed".to_owned();
     let options = RunOptions { change: &change, ..RunOptions::new(&plan.directory) };
     if plan.real_time {
@@ -485,7 +485,7 @@ pub(crate) fn rollout<'py>(
             }
         };
         let options = RunOptions { change: &change, ..RunOptions::new(&directory) };
-        simulate(&resolved, seed, options, |_| true).map_err(value)
+        simulate(&resolved, seed, options, |_, _| true).map_err(value)
     })?;
     let seen = seen.ok_or_else(|| value("the run was broken off"))?;
     summary(py, &seen, resolved.scenario.warm_up.0)

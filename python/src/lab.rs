@@ -131,7 +131,7 @@ impl Scenario {
         let options = RunOptions { output: Some(output.path()), ..RunOptions::new(directory) };
         let mut told = Told::new(&variant.resolved, progress, None);
         let emulated = py.detach(|| {
-            emulate(&variant.resolved, seed, options, |seen| told.look(seen.reached.as_nanos()))
+            emulate(&variant.resolved, seed, options, |reached, _| told.look(reached.as_nanos()))
         });
         told.failure()?;
         let emulated = emulated.map_err(|error| {
@@ -295,7 +295,7 @@ fn simulate(
     };
     let options = RunOptions { directory: &scenario.directory, output: captures, change: &change };
     let seen = py.detach(|| {
-        run::simulate(resolved, seed, options, |seen| told.look(seen.reached.as_nanos()))
+        run::simulate(resolved, seed, options, |reached, _| told.look(reached.as_nanos()))
     });
     chosen.raised()?;
     told.failure()?;

@@ -177,7 +177,7 @@ fn transfer(
 ) -> Result<Option<RateAccuracy>, RunError> {
     let scenario = scenario(sender, rate);
     let options = RunOptions::new(Path::new(""));
-    let emulated = emulate(&scenario, 1, options, |_| keep_running())?;
+    let emulated = emulate(&scenario, 1, options, |_, _| keep_running())?;
     Ok(emulated.map(|(observations, record)| {
         let (goodput, packets) = seen(&scenario, &observations);
         RateAccuracy {

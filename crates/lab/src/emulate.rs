@@ -38,8 +38,10 @@ use std::error::Error;
 use std::fmt;
 
 use transom_device::namespace::Namespace;
+use transom_sim::measure::Recorder;
+use transom_tcp::time::Duration;
 
-use crate::run::{Observations, Progress, RunError, RunOptions};
+use crate::run::{Observations, RunError, RunOptions};
 use crate::scenario::Resolved;
 
 pub(crate) use delay::measured_delays;
@@ -63,7 +65,7 @@ pub fn emulate(
     scenario: &Resolved,
     seed: u64,
     options: RunOptions<'_>,
-    progress: impl FnMut(Progress<'_>) -> bool,
+    progress: impl FnMut(Duration, &Recorder) -> bool,
 ) -> Result<Option<(Observations, Record)>, RunError> {
     stage::Stage::set(scenario, seed, &options)?.play(progress)
 }

@@ -30,16 +30,6 @@ pub(crate) use unfinished::Files;
 /// The number of progress reports of a run.
 const STEPS: u64 = 200;
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Progress<'a> {
-    /// The time reached in the network, of the scenario's duration.
-    pub reached: Duration,
-    /// The observations so far.
-    pub recorder: &'a Recorder,
-}
-
 /// Why a scenario cannot be run, in virtual or in real time, or broke off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -127,8 +117,8 @@ pub fn files(scenario: &Resolved) -> impl Iterator<Item = String> {
     capture::file_names(scenario).chain(event_log::file_names(scenario))
 }
 
-/// Runs a scenario in virtual time. `progress` is called now and then, and ends the run by returning false; there are no observations
-/// then, and no captures or logs.
+/// Runs a scenario in virtual time. `progress` is called now and then with the time reached in the network, of the scenario's duration, and what has been
+/// recorded. It ends the run by returning false; there are no observations then, and no captures or logs.
 ///
 /// # Errors
 /// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture or a log cannot be
@@ -137,7 +127,7 @@ pub fn simulate(
     scenario: &Resolved,
     seed: u64,
     options: RunOptions<'_>,
-    mut progress: impl FnMut(Progress<'_>) -> bool,
+    mut progress: impl FnMut(Duration, &Recorder) -> bool,
 ) -> Result<Option<Observations>, RunError> {
     let mut built = build(scenario, seed, &options, KernelHosts::Refused)?;
     let files = Files::begin(scenario, &mut built, options.output)?;
@@ -148,7 +138,7 @@ pub fn simulate(
             (u128::from(end.as_nanos()) * u128::from(step) / u128::from(STEPS)) as u64,
         );
         recorder.run_until(&mut built.network, Instant::ZERO + reached)?;
-        if !progress(Progress { reached, recorder: &recorder }) {
+        if !progress(reached, &recorder) {
             return Ok(None);
         }
     }

@@ -47,7 +47,7 @@ pub struct Row {
 
 impl Row {
     /// A line with one result for each column.
-    pub fn new<V: Into<String>>(
+    pub(crate) fn new<V: Into<String>>(
         label: impl Into<String>,
         values: impl IntoIterator<Item = V>,
     ) -> Row {

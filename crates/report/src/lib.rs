@@ -23,13 +23,13 @@
 //! where it is data. A content security policy in the page forbids it to load anything.
 //!
 //! ```
-//! use transom_report::{Chart, Hue, ReportData, Row, Section, Style, render};
+//! use transom_report::{Chart, Hue, ReportData, Section, Style, render};
 //!
 //! let rate = Chart::new("Goodput", "rate", "Mbit/s")
 //!     .series("flow", Style::Line, Hue::Blue, vec![(0.0, 8.2), (0.1, 9.6), (0.2, 9.7)]);
 //! let page = render(&ReportData {
 //!     title: "A transfer".into(),
-//!     summary: vec![Row::new("Time", ["0.2 s"])],
+//!     lead: "It took 0.2 s.".into(),
 //!     sections: vec![Section { title: "Flows".into(), charts: vec![rate], ..Section::default() }],
 //!     ..ReportData::default()
 //! });

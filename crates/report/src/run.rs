@@ -16,7 +16,7 @@
 //! "#;
 //! let scenario = Scenario::parse("one.toml", text)?.point(0).ok_or("no point")?.resolved;
 //! let options = RunOptions::new(Path::new(""));
-//! let seen = simulate(&scenario, 1, options, |_| true)?.ok_or("broken off")?;
+//! let seen = simulate(&scenario, 1, options, |_, _| true)?.ok_or("broken off")?;
 //! let about = RunInfo {
 //!     scenario: &scenario,
 //!     seed: 1,

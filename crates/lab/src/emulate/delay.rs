@@ -24,7 +24,7 @@ pub(crate) fn measured_delays(delay: Duration) -> Result<Vec<Duration>, RunError
     let [from, to] = &namespaces[..] else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
         let delays = scope.spawn(|| exchange(from, to));
-        stage.play(|_| !delays.is_finished())?;
+        stage.play(|_, _| !delays.is_finished())?;
         delays.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

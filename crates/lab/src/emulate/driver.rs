@@ -21,7 +21,6 @@ use super::observer::{FlowState, Observer};
 use super::wait::Waiter;
 use super::worker::Worker;
 use super::{RunError, system};
-use crate::run::Progress;
 
 /// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
 /// the real-time class.
@@ -90,7 +89,7 @@ impl Driver {
         network: &mut Network,
         recorder: &mut Recorder,
         end: Instant,
-        mut progress: impl FnMut(Progress<'_>) -> bool,
+        mut progress: impl FnMut(Duration, &Recorder) -> bool,
     ) -> Result<bool, RunError> {
         // Only root may; without it the lag tells.
         let preferred = prefer(PRIORITY);
@@ -114,7 +113,7 @@ impl Driver {
             }
             if now >= report {
                 let reached = now.since(Instant::ZERO);
-                if !progress(Progress { reached, recorder }) {
+                if !progress(reached, recorder) {
                     break false;
                 }
                 report = now + REPORT;
@@ -127,7 +126,7 @@ impl Driver {
         };
         if complete {
             // The last look is at the very end.
-            progress(Progress { reached: end.since(Instant::ZERO), recorder });
+            progress(end.since(Instant::ZERO), recorder);
         }
         Ok(complete)
     }

@@ -20,7 +20,7 @@ use super::programs::{self, Programs};
 use super::worker::Worker;
 use super::{Record, RunError, RunOptions, system};
 use crate::run::build::{Built, KernelHosts, build};
-use crate::run::{Files, Observations, Progress};
+use crate::run::{Files, Observations};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
 
 /// From when everything is ready until the run begins.
@@ -98,7 +98,7 @@ impl<'a> Stage<'a> {
     /// Runs it. `None` if it was broken off.
     pub(super) fn play(
         mut self,
-        progress: impl FnMut(Progress<'_>) -> bool,
+        progress: impl FnMut(Duration, &Recorder) -> bool,
     ) -> Result<Option<(Observations, Record)>, RunError> {
         let header = &self.scenario.scenario;
         let mut recorder = Recorder::new(header.sample_interval.0, self.built.links());

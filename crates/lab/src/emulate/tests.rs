@@ -32,7 +32,7 @@ fn resolved(text: &str) -> Resolved {
 fn run(text: &str) -> (Observations, Record) {
     let output = tempfile::tempdir().unwrap();
     let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
-    let emulated = emulate(&resolved(text), 1, options, |_| true).unwrap().unwrap();
+    let emulated = emulate(&resolved(text), 1, options, |_, _| true).unwrap().unwrap();
     eprintln!("{}", emulated.1.fidelity);
     emulated
 }
@@ -73,7 +73,7 @@ fn undisturbed(text: &str, output: &Path) -> Option<(Observations, Record)> {
     let mut longest = Duration::ZERO;
     for _ in 0..3 {
         let options = RunOptions { output: Some(output), ..RunOptions::new(Path::new("")) };
-        let (seen, record) = emulate(&resolved(text), 1, options, |_| true).unwrap().unwrap();
+        let (seen, record) = emulate(&resolved(text), 1, options, |_, _| true).unwrap().unwrap();
         eprintln!("{}", record.fidelity);
         longest = record.fidelity.lag.max;
         if longest <= Duration::from_millis(10) {
@@ -235,7 +235,7 @@ fn transoms_hosts_do_in_real_time_what_they_do_in_virtual_time() {
         "kind = \"bulk\"",
     );
     let scenario = resolved(&text);
-    let simulated = crate::run::simulate(&scenario, 1, RunOptions::new(Path::new("")), |_| true)
+    let simulated = crate::run::simulate(&scenario, 1, RunOptions::new(Path::new("")), |_, _| true)
         .unwrap()
         .unwrap();
     let (observations, _) = run(&text);
@@ -254,9 +254,9 @@ fn a_run_that_is_broken_off_ends_at_once_and_leaves_nothing() {
     let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
     let started = std::time::Instant::now();
     let mut calls = 0;
-    let outcome = emulate(&resolved(&text), 1, options, |seen| {
+    let outcome = emulate(&resolved(&text), 1, options, |reached, _| {
         calls += 1;
-        seen.reached < Duration::from_millis(500)
+        reached < Duration::from_millis(500)
     });
     assert!(outcome.unwrap().is_none());
     assert!(calls >= 4, "{calls}");
@@ -268,7 +268,7 @@ fn scenarios_that_cannot_be_emulated_are_refused_before_anything_runs() {
     let output = tempfile::tempdir().unwrap();
     let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
     let refused =
-        |text: &str| emulate(&resolved(text), 1, options, |_| true).unwrap_err().to_string();
+        |text: &str| emulate(&resolved(text), 1, options, |_, _| true).unwrap_err().to_string();
     let datagrams = "kind = \"on-off-udp\"\nrate = \"1Mbit/s\"\npayload = \"1473B\"";
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", datagrams);
     assert_eq!(
@@ -314,7 +314,7 @@ client = ["sh", "-c", "sleep 1001 & echo $!; exit 0"]"#;
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", flow);
     let output = tempfile::tempdir().unwrap();
     let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
-    let (_, record) = emulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap();
+    let (_, record) = emulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap();
     let ends: Vec<(&str, Role, ProgramEnd)> =
         record.programs.iter().map(|one| (one.flow.as_str(), one.role, one.end)).collect();
     let all = [
@@ -353,7 +353,7 @@ fn a_server_that_does_not_listen_is_not_waited_for() {
     let text = pair(KERNEL, KERNEL, "delay = \"5ms\"", "1s", program);
     let output = tempfile::tempdir().unwrap();
     let options = RunOptions { output: Some(output.path()), ..RunOptions::new(Path::new("")) };
-    let error = emulate(&resolved(&text), 1, options, |_| true).unwrap_err();
+    let error = emulate(&resolved(&text), 1, options, |_, _| true).unwrap_err();
     assert!(error.to_string().contains("does not listen at port 1024: it has ended"), "{error}");
 }
 
@@ -414,7 +414,8 @@ client = ["curl", "-sS", "--retry", "3", "-o", "copy", "http://{address}:{port}/
     std::fs::write(path("file"), &content).unwrap();
     let options =
         RunOptions { output: Some(directory.path()), ..RunOptions::new(directory.path()) };
-    let (observations, record) = emulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap();
+    let (observations, record) =
+        emulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap();
     let said = |name: &str| std::fs::read_to_string(path(name)).unwrap();
     let all = format!(
         "{:?}\n{}{}",

@@ -78,7 +78,7 @@ impl Sweep {
     fn seen(&self, planned: &PlannedRun) -> Observations {
         let variant = self.scenario.point(planned.point - 1).unwrap();
         let options = RunOptions::new(Path::new(""));
-        simulate(&variant.resolved, planned.seed, options, |_| true).unwrap().unwrap()
+        simulate(&variant.resolved, planned.seed, options, |_, _| true).unwrap().unwrap()
     }
 
     /// Runs what is missing, and says how many runs that were.

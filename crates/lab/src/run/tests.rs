@@ -89,7 +89,7 @@ fn resolved(text: &str) -> Resolved {
 }
 
 fn run(scenario: &Resolved, seed: u64) -> Observations {
-    simulate(scenario, seed, beside(Path::new("")), |_| true).unwrap().unwrap()
+    simulate(scenario, seed, beside(Path::new("")), |_, _| true).unwrap().unwrap()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_run_is_a_function_of_scenario_and_seed() {
 #[test]
 fn scenarios_that_cannot_run_say_so() {
     let error = |text: &str| {
-        simulate(&resolved(text), 1, beside(Path::new("")), |_| true).unwrap_err().to_string()
+        simulate(&resolved(text), 1, beside(Path::new("")), |_, _| true).unwrap_err().to_string()
     };
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
     assert_eq!(
@@ -298,9 +298,9 @@ fn every_kind_of_traffic_runs() {
 fn a_run_can_be_broken_off() {
     let scenario = resolved(DUMBBELL);
     let mut steps = 0;
-    let seen = simulate(&scenario, 1, beside(Path::new("")), |progress| {
+    let seen = simulate(&scenario, 1, beside(Path::new("")), |reached, _| {
         steps += 1;
-        progress.reached < Duration::from_secs(3)
+        reached < Duration::from_secs(3)
     });
     assert!(seen.unwrap().is_none());
     assert_eq!(steps, 20);
@@ -348,7 +348,7 @@ const UTILISATION: &str = "[[expect]]\nmeasure = \"utilisation\"\nlink = \"path\
 fn a_rate_follows_its_trace() {
     let values = |flow: &str| -> Vec<f64> {
         let (directory, scenario) = traced(flow, UTILISATION);
-        let seen = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap().unwrap();
+        let seen = simulate(&scenario, 1, beside(directory.path()), |_, _| true).unwrap().unwrap();
         judge(&scenario, &seen).into_iter().flat_map(|one| one.values).collect()
     };
     // Eleven packets of 1500 bytes in 20 ms are 6.6 Mbit/s, of which TCP takes all and gets 1448 of each 1500 bytes.
@@ -366,10 +366,12 @@ fn a_trace_that_has_changed_is_not_used() {
     let (directory, scenario) = traced("kind = \"bulk\"", "");
     let file = directory.path().join("on-off.trace");
     std::fs::write(&file, "1\n").unwrap();
-    let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
+    let error =
+        simulate(&scenario, 1, beside(directory.path()), |_, _| true).unwrap_err().to_string();
     assert!(error.contains("is not the scenario's"), "{error}");
     std::fs::remove_file(&file).unwrap();
-    let error = simulate(&scenario, 1, beside(directory.path()), |_| true).unwrap_err().to_string();
+    let error =
+        simulate(&scenario, 1, beside(directory.path()), |_, _| true).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
 }
 
@@ -408,7 +410,7 @@ from = "20s"
 max = "10s"
 "#;
     let scenario = Scenario::parse("t.toml", text).unwrap().point(0).unwrap().resolved;
-    let seen = simulate(&scenario, 1, beside(Path::new("")), |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 1, beside(Path::new("")), |_, _| true).unwrap().unwrap();
     let cwnd = |at: u64| {
         let sample = &seen.flows[0].samples[10 * at as usize];
         sample.sender.unwrap().cwnd as f64 / 1448.0

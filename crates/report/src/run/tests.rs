@@ -86,7 +86,7 @@ fn table<'a>(data: &'a ReportData, title: &str) -> &'a Table {
 #[test]
 fn a_page_has_what_was_seen() {
     let scenario = resolved();
-    let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 3, options(), |_, _| true).unwrap().unwrap();
     let path = "topology.bottleneck.queue".into();
     let settings = [Setting { path, value: "20 packets".into() }];
     let data = page(&scenario, &settings).of_run(&seen, &judge(&scenario, &seen));
@@ -153,7 +153,7 @@ fn a_page_has_what_was_seen() {
 #[test]
 fn the_drawings_can_be_chosen() {
     let mut scenario = resolved();
-    let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 3, options(), |_, _| true).unwrap().unwrap();
     let mut titles = |flows: &[FlowSeries], links: &[LinkSeries]| {
         (scenario.measure.flows, scenario.measure.links) = (flows.to_vec(), links.to_vec());
         let data = page(&scenario, &[]).of_run(&seen, &[]);
@@ -202,7 +202,7 @@ fn window_control_has_charts_and_columns() {
     let text = SCENARIO.replace("\"20 packets\" }", &format!("\"20 packets\", {control} }}"));
     let scenario = Scenario::parse("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let scenario = scenario.sweep().next().unwrap().resolved;
-    let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 3, options(), |_, _| true).unwrap().unwrap();
     let data = page(&scenario, &[]).of_run(&seen, &[]);
     let target = &chart(&data, "Window target").series;
     assert_eq!((target.len(), target[0].name.as_str()), (1, "bottleneck"));
@@ -227,8 +227,8 @@ fn window_control_has_charts_and_columns() {
 fn a_run_in_progress_has_the_same_page() {
     let scenario = resolved();
     let mut last = None;
-    let seen = simulate(&scenario, 3, options(), |progress| {
-        last = Some(page(&scenario, &[]).partial(progress.recorder));
+    let seen = simulate(&scenario, 3, options(), |_, recorder| {
+        last = Some(page(&scenario, &[]).partial(recorder));
         true
     });
     let after = page(&scenario, &[]).of_run(&seen.unwrap().unwrap(), &[]);
@@ -260,7 +260,7 @@ fn many_flows_have_a_sum_and_few_curves() {
         .replace("\"receiver1\"", "\"receiver\"");
     let scenario = Scenario::parse("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
     let scenario = scenario.sweep().next().unwrap().resolved;
-    let seen = simulate(&scenario, 1, options(), |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 1, options(), |_, _| true).unwrap().unwrap();
     let data = page(&scenario, &[]).of_run(&seen, &[]);
     let goodput = chart(&data, "Goodput");
     let names: Vec<&str> = goodput.series.iter().map(|one| one.name.as_str()).collect();

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use transom_lab::run::{Observations, RunOptions, judge, simulate};
 use transom_report::{self as report, MOST_POINTS, Page, ReportData, RunInfo};
+use transom_sim::measure::Recorder;
 
 use super::question::Question;
 
@@ -92,12 +93,12 @@ pub(super) fn run(question: &Question, wanted: &Wanted, tell: &mpsc::Sender<Stri
     let mut shown = began;
     let page = page(question);
     let whole = question.resolved().scenario.duration.0.as_nanos().max(1);
-    let seen = made(question, |seen| {
+    let seen = made(question, |reached, recorder| {
         if shown.elapsed() > REFINES {
             shown = Instant::now();
-            let share = seen.reached.as_nanos() as f64 * 100.0 / whole as f64;
+            let share = reached.as_nanos() as f64 * 100.0 / whole as f64;
             let state = format!("{share:.0} % simulated");
-            let data = page.partial(seen.recorder);
+            let data = page.partial(recorder);
             let _ = tell.try_send(report::message(&data, &state, false, COARSE));
         }
         wanted.holds()
@@ -122,13 +123,13 @@ pub(super) fn problem_message(problem: &str) -> String {
 
 /// The page of a complete run; nothing if nobody wants it any more.
 pub(super) fn whole(question: &Question, wanted: &Wanted) -> Result<Option<ReportData>, String> {
-    let seen = made(question, |_| wanted.holds())?;
+    let seen = made(question, |_, _| wanted.holds())?;
     Ok(seen.map(|seen| page(question).of_run(&seen, &judge(question.resolved(), &seen))))
 }
 
 fn made(
     question: &Question,
-    look: impl FnMut(transom_lab::run::Progress<'_>) -> bool,
+    look: impl FnMut(transom_tcp::time::Duration, &Recorder) -> bool,
 ) -> Result<Option<Observations>, String> {
     let options = RunOptions::new(question.directory());
     simulate(question.resolved(), question.seed, options, look).map_err(|error| error.to_string())

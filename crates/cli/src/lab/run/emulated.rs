@@ -56,10 +56,10 @@ pub(super) fn run(
     let copy: Mutex<Option<Recorder>> = Mutex::new(None);
     let emulation = std::thread::scope(|scope| {
         let run = scope.spawn(|| {
-            emulate(scenario, seed, options, |seen| {
-                reached.store(seen.reached.as_nanos(), Ordering::Relaxed);
+            emulate(scenario, seed, options, |now, recorder| {
+                reached.store(now.as_nanos(), Ordering::Relaxed);
                 if watched && let Ok(mut copy) = copy.try_lock() {
-                    copy.get_or_insert_with(|| seen.recorder.clone());
+                    copy.get_or_insert_with(|| recorder.clone());
                 }
                 !interruption.is_requested()
             })

@@ -138,8 +138,8 @@ fn one(
     let options = RunOptions { output: Some(pending.directory()), ..RunOptions::new(beside) };
     let (seen, record) = match emulation {
         None => {
-            let seen = simulate(scenario, seed, options, |seen| {
-                look(seen.reached, Some(seen.recorder));
+            let seen = simulate(scenario, seed, options, |reached, recorder| {
+                look(reached, Some(recorder));
                 !interruption.is_requested()
             });
             (seen.with_context(|| what.clone())?, None)

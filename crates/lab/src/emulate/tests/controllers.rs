@@ -14,7 +14,7 @@ fn simulated(profile: &str, link: &str, seconds: &str) -> Observations {
     let sender = format!("profile = {{ tcp = \"{profile}\" }}");
     let text = pair(&sender, "", link, seconds, "kind = \"bulk\"").replace("\"50ms\"", "\"10ms\"");
     let options = RunOptions::new(Path::new(""));
-    simulate(&resolved(&text), 1, options, |_| true).unwrap().unwrap()
+    simulate(&resolved(&text), 1, options, |_, _| true).unwrap().unwrap()
 }
 
 /// The kernel to the kernel, emulated; `None` where the machine did not let it.

@@ -89,9 +89,10 @@ fn the_same_losses_make_the_same_sawtooth() {
         pair(host, host, &link, "4s", "kind = \"bulk\"").replace("\"50ms\"", "\"10ms\"")
     };
     let simulated = resolved(&scenario(""));
-    let simulated = crate::run::simulate(&simulated, 1, RunOptions::new(Path::new("")), |_| true)
-        .unwrap()
-        .unwrap();
+    let simulated =
+        crate::run::simulate(&simulated, 1, RunOptions::new(Path::new("")), |_, _| true)
+            .unwrap()
+            .unwrap();
     let kernel = scenario("kind = \"kernel\"\ncongestion = \"reno\"");
     let Some((emulated, _)) = run_undisturbed(&kernel) else { return };
     let traces = [&simulated, &emulated].map(|seen| Trace::of(&seen.flows[0].samples));

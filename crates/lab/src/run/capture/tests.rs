@@ -53,7 +53,7 @@ capture = ["path"]
 
 fn run(scenario: &Resolved, directory: &Path) -> Observations {
     let options = RunOptions { output: Some(directory), ..RunOptions::new(Path::new("")) };
-    simulate(scenario, 1, options, |_| true).unwrap().unwrap()
+    simulate(scenario, 1, options, |_, _| true).unwrap().unwrap()
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -163,7 +163,7 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_eq!(first, capture().0);
     // And capturing changes nothing.
     let options = RunOptions::new(Path::new(""));
-    assert_eq!(simulate(&scenario, 1, options, |_| true).unwrap().unwrap(), seen);
+    assert_eq!(simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap(), seen);
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn an_incomplete_capture_is_not_left() {
     let directory = tempfile::tempdir().unwrap();
     let scenario = scenario("");
     let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
-    let seen = simulate(&scenario, 1, options, |progress| {
+    let seen = simulate(&scenario, 1, options, |reached, _| {
         assert_eq!(names(directory.path()).len(), 2);
-        progress.reached < Duration::from_secs(1)
+        reached < Duration::from_secs(1)
     });
     assert!(seen.unwrap().is_none());
     assert!(names(directory.path()).is_empty());
@@ -186,7 +186,7 @@ fn a_file_that_cannot_be_written_is_lost_and_nothing_else() {
         output: Some(Path::new("/nonexistent/directory")),
         ..RunOptions::new(Path::new(""))
     };
-    let error = simulate(&scenario, 1, missing, |_| true).unwrap_err().to_string();
+    let error = simulate(&scenario, 1, missing, |_, _| true).unwrap_err().to_string();
     assert!(
         error.starts_with("/nonexistent/directory/capture-path@a.pcapng cannot be written: "),
         "{error}"
@@ -199,7 +199,7 @@ fn a_file_that_cannot_be_written_is_lost_and_nothing_else() {
         return;
     }
     let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
-    let seen = simulate(&scenario, 1, options, |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap();
     let [lost] = &seen.lost[..] else { panic!("{:?}", seen.lost) };
     assert!(lost.starts_with(&format!("{} cannot be written: No space left", FILES[0])), "{lost}");
     assert_eq!(names(directory.path()), FILES[1..]);

@@ -53,7 +53,7 @@ fn a_log_has_everything() {
     let scenario = Scenario::parse("logged.toml", SCENARIO).unwrap_or_else(|one| panic!("{one}"));
     let resolved = scenario.sweep().next().unwrap().resolved;
     let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
-    simulate(&resolved, 1, options, |_| true).unwrap().unwrap();
+    simulate(&resolved, 1, options, |_, _| true).unwrap().unwrap();
     let mut names: Vec<String> = fs::read_dir(directory.path())
         .unwrap()
         .map(|one| one.unwrap().file_name().into_string().unwrap())
@@ -90,6 +90,6 @@ fn nothing_is_left_of_a_run_that_was_ended() {
     let scenario = Scenario::parse("logged.toml", SCENARIO).unwrap_or_else(|one| panic!("{one}"));
     let resolved = scenario.sweep().next().unwrap().resolved;
     let options = RunOptions { output: Some(directory.path()), ..RunOptions::new(Path::new("")) };
-    assert!(simulate(&resolved, 1, options, |_| false).unwrap().is_none());
+    assert!(simulate(&resolved, 1, options, |_, _| false).unwrap().is_none());
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }

@@ -10,7 +10,7 @@ fn changed(
     change: &(dyn Fn(&Name, &mut Profile) + Sync),
 ) -> Result<Observations, RunError> {
     let options = RunOptions { change, ..beside(Path::new("")) };
-    simulate(scenario, 1, options, |_| true).map(|seen| seen.expect("it was not ended"))
+    simulate(scenario, 1, options, |_, _| true).map(|seen| seen.expect("it was not ended"))
 }
 
 /// A flow that requests and one that sends, between hosts that differ.

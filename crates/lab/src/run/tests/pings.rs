@@ -41,7 +41,7 @@ max = "21ms"
 fn run(text: &str) -> (Resolved, Observations) {
     let scenario = Scenario::parse("test.toml", text).unwrap().point(0).unwrap().resolved;
     let options = RunOptions::new(Path::new(""));
-    let seen = simulate(&scenario, 1, options, |_| true).unwrap().unwrap();
+    let seen = simulate(&scenario, 1, options, |_, _| true).unwrap().unwrap();
     (scenario, seen)
 }
 
