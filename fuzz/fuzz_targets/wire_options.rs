@@ -7,6 +7,7 @@ use transom_wire::*;
 fuzz_target!(|bytes: &[u8]| {
     let bytes = &bytes[..bytes.len().min(40)];
     let Ok(options) = Options::parse(bytes) else { return };
+    assert_eq!((options.mss, options.window_scale), read_again(bytes));
     let mut out = [0xee; 40];
     match options.emit(&mut out) {
         Ok(len) => {
@@ -21,3 +22,25 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// A second reader, of two options: the last of each kind counts.
+fn read_again(mut bytes: &[u8]) -> (Option<u16>, Option<u8>) {
+    let (mut mss, mut scale) = (None, None);
+    while let [kind, rest @ ..] = bytes {
+        match (kind, rest) {
+            (0, _) => break,
+            (1, rest) => bytes = rest,
+            (kind, [len, ..]) => {
+                let (option, rest) = bytes.split_at(usize::from(*len));
+                match (kind, option) {
+                    (2, [_, _, high, low]) => mss = Some(u16::from_be_bytes([*high, *low])),
+                    (3, [_, _, shift]) => scale = Some(*shift),
+                    _ => {}
+                }
+                bytes = rest;
+            }
+            (_, []) => break,
+        }
+    }
+    (mss, scale)
+}

@@ -436,7 +436,9 @@ impl Run {
         let end = offset + len as u64;
         let before = self.pieces.range(..end).next_back();
         assert!(before.is_none_or(|(_, &before)| before <= offset), "read twice");
-        self.pieces.insert(offset, end);
+        if end > offset {
+            self.pieces.insert(offset, end);
+        }
     }
 
     fn consume(&mut self, most: usize) {

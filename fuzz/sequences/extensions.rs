@@ -112,7 +112,7 @@ impl Imp {
             13 => Variable::ALL.into_iter().for_each(|variable| limits.clear(variable)),
             14 => limits.at_least(Value::Rto(Duration::from_nanos(one))),
             // The end before the beginning, in half of the cases: the layer goes.
-            _ => limits.between(Variable::Cwnd, one, other),
+            _ => limits.between(Value::Cwnd(one), Value::Cwnd(other)),
         }
     }
 }

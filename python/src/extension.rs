@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_tcp::extension::{
-    self, AckKind, Capabilities, Extension, Fault, Limits, Variable, Wake,
+    self, AckKind, Capabilities, Extension, Fault, Interval, Limits, Variable, Wake,
 };
 use transom_tcp::time::Duration;
 
@@ -314,7 +314,10 @@ impl Requests {
     fn put(self, now: u64, limits: &mut Limits) {
         Variable::ALL.into_iter().for_each(|variable| limits.clear(variable));
         for (variable, low, high) in self.asked {
-            limits.between(variable, low, high);
+            match Interval::new(low, high) {
+                Some(interval) => limits.set(variable, interval),
+                None => limits.fail(Fault::Nonsense(variable)),
+            }
         }
         if let Some(after) = self.wake_after {
             limits.wake_at(transom_tcp::time::Instant::from_nanos(now.saturating_add(after)));

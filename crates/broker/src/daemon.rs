@@ -171,7 +171,7 @@ impl Daemon {
             probe_sockets: ProbeSockets::open(),
             quarantine: Quarantine::default(),
             endings: Endings::default(),
-            stop: Arc::new(EventFd::new().map_err(DaemonError::io("cannot prepare for the end"))?),
+            stop: Arc::new(EventFd::new().map_err(DaemonError::io("cannot make an eventfd"))?),
             policy,
             socket: socket.to_owned(),
             lock,

@@ -44,7 +44,12 @@ impl From<io::Error> for Refusal {
         Refusal::Error(match (error.raw_os_error(), error.kind()) {
             // A port that this user may not have: bind(2).
             (None, io::ErrorKind::PermissionDenied) => libc::EACCES,
-            _ => Errno::from(error).0,
+            (None, io::ErrorKind::NotFound) => libc::EIO,
+            // ENETDOWN, the table's number for all others, says that the supervisor is gone.
+            _ => match Errno::from(error).0 {
+                libc::ENETDOWN => libc::EIO,
+                number => number,
+            },
         })
     }
 }

@@ -60,7 +60,7 @@ pub struct Inner {
 impl Inner {
     /// Makes the network. Programs find in it what they would find in the host's. `own` are the addresses of Transom's host, if there is one: programs see them as
     /// their own. The kernel's are there as well, for connections and listeners that are the kernel's. `maker` is a program and its argument that call
-    /// [`maker::serve`](transom_device::private::serve): it makes the network for an ordinary user. Where the system gives such users no user namespace,
+    /// [`private::serve`](transom_device::private::serve): it makes the network for an ordinary user. Where the system gives such users no user namespace,
     /// `lender` is asked for a socket that [somebody with more rights](transom_device::private::serve_client) serves.
     ///
     /// # Errors

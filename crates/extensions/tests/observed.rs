@@ -182,7 +182,7 @@ fn layers_over_a_reported_state_are_safe_and_may_fail() {
             self.0 += 1;
             limits.at_least(Value::Cwnd(1000 * view.cwnd()));
             if self.0 > 1 {
-                limits.between(Variable::Cwnd, 2, 1);
+                limits.between(Value::Cwnd(2), Value::Cwnd(1));
             }
         }
     }

@@ -101,7 +101,8 @@ pub struct RunOptions<'a> {
     pub output: Option<&'a Path>,
     /// A change of profiles: for congestion controllers and extensions that a program brings and a scenario cannot name. It gets the name
     /// of each flow and the profile of those of its connections that send the flow's data: for requests, the server's. Hosts with the
-    /// kernel's TCP have none. A run with a change is not the one that its scenario and seed identify.
+    /// kernel's TCP have none. A run with a change is not the one that its scenario and seed identify. It is `Sync`, because an emulated run
+    /// is made on a thread of its own.
     pub change: &'a (dyn Fn(&Name, &mut Profile) + Sync),
 }
 

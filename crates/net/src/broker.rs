@@ -41,9 +41,18 @@ impl StackBuilder {
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if the lease's descriptors have been taken already; the operating system's for descriptors that are no TUN devices,
     /// and for threads; and as [`StackBuilder::start`].
-    pub fn start_leased(self, mut lease: Lease) -> io::Result<Stack> {
+    pub fn start_leased(self, lease: Lease) -> io::Result<Stack> {
+        let (builder, device) = self.leased(lease)?;
+        builder.start(device)
+    }
+
+    /// The same in two steps, for a program that wraps the device before the host starts on it.
+    ///
+    /// # Errors
+    /// As [`start_leased`](Self::start_leased).
+    pub fn leased(self, mut lease: Lease) -> io::Result<(StackBuilder, Tun)> {
         let device = device_of(&mut lease)?;
-        self.with_lease(lease)?.start(device)
+        Ok((self.with_lease(lease)?, device))
     }
 
     fn with_lease(self, lease: Lease) -> io::Result<StackBuilder> {

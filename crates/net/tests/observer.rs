@@ -10,6 +10,7 @@ use transom_net::{ObservationEnded, Observer, ObserverOptions, Stack, TcpStream}
 use transom_tcp::extension::{
     AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Value, Variable, Wake,
 };
+use transom_tcp::time::Duration as Span;
 
 /// A wake-up that takes longer is lost.
 const SOON: Duration = Duration::from_secs(10);
@@ -287,7 +288,8 @@ fn a_faulty_layer_goes_and_the_flow_goes_on() {
     assert!(observer.snapshot().is_err());
 
     let observer = scene.ours.observer(Wake::ACK).unwrap();
-    observer.limits(|limits| limits.between(Variable::Rto, 2, 1)).unwrap();
+    let rto = |nanos| Value::Rto(Span::from_nanos(nanos));
+    observer.limits(|limits| limits.between(rto(2), rto(1))).unwrap();
     assert_eq!(departed(&scene), Some(Fault::Nonsense(Variable::Rto).into()));
     scene.transfer(100_000);
 }

@@ -80,3 +80,25 @@ fn every_function_is_in_the_header() {
     }
     assert!(functions >= 30, "only {functions} functions were looked at");
 }
+
+#[test]
+fn states_have_the_numbers_that_the_code_gives_them() {
+    use transom_tcp::State;
+    let states = [
+        ("TCP_ESTABLISHED", State::Established),
+        ("TCP_SYN_SENT", State::SynSent),
+        ("TCP_SYN_RECV", State::SynReceived),
+        ("TCP_FIN_WAIT1", State::FinWait1),
+        ("TCP_FIN_WAIT2", State::FinWait2),
+        ("TCP_TIME_WAIT", State::TimeWait),
+        ("TCP_CLOSE", State::Closed),
+        ("TCP_CLOSE_WAIT", State::CloseWait),
+        ("TCP_LAST_ACK", State::LastAck),
+        ("TCP_CLOSING", State::Closing),
+    ];
+    for (name, state) in states {
+        let number =
+            constants::CONSTANTS.iter().find(|constant| constant.0 == name).map(|one| one.1);
+        assert_eq!(number, Some(state.to_linux().into()), "{name}");
+    }
+}

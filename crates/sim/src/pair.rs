@@ -58,7 +58,7 @@ impl Pair {
     }
 
     /// Puts something between the hosts and their links. It is called for each packet that leaves a host, with the time, the host and the bytes:
-    /// it may change the packet, and says whether it passes.
+    /// it may change the packet, and says whether it passes. It replaces an earlier one.
     pub fn set_middlebox(
         &mut self,
         middlebox: impl FnMut(Instant, Side, &mut Vec<u8>) -> bool + 'static,

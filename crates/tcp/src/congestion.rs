@@ -119,7 +119,7 @@ pub struct Window {
     pub cwnd: u64,
     /// Bytes acknowledged towards the next increase of `cwnd` in congestion avoidance.
     pub cwnd_cnt: u64,
-    /// The slow-start threshold.
+    /// The slow-start threshold, in bytes: [`u64::MAX`] before the first reduction.
     pub ssthresh: u64,
     /// The sender's maximum segment size.
     pub mss: u32,

@@ -235,8 +235,8 @@ impl HalfOpen {
         }
     }
 
-    /// The peer repeats its SYN, which has arrived with this codepoint. If it now does not offer ECN, ECN must not be used. A host that has sent both may use it or not (RFC 3168 section
-    /// 6.1.1). With accurate ECN the agreement stays, but packets are not ECN-capable (RFC 9768 section 3.1.5).
+    /// The peer repeats its SYN, which has arrived with this codepoint. If it now does not offer ECN, ECN must not be used. A host that has sent both
+    /// may use it or not (RFC 3168 section 6.1.1). With accurate ECN the agreement stays, but packets are not ECN-capable (RFC 9768 section 3.1.5).
     fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
         self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);
         self.silent |= self.agreed.accurate && accurate_ecn::ace(syn.flags) == 0;

@@ -1,4 +1,4 @@
-//! Units exchanged on a live connection, worked by hand from what `transom_tcp::exchange` promises.
+//! Units exchanged on a live connection, worked by hand from what `transom_tcp::UnitChoice` promises.
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms.
 

@@ -429,7 +429,7 @@ fn a_layer_that_fails_is_detached() {
     let mut peer = Setup::newreno().active();
     peer.attach(acting(Wake::ACK, |_, _, limits| {
         limits.at_most(Value::Cwnd(1000));
-        limits.between(Variable::Dupthresh, 5, 2);
+        limits.between(Value::Dupthresh(5), Value::Dupthresh(2));
     }));
     peer.attach(asking(|_, limits| limits.at_most(Value::Cwnd(5000))));
     peer.write(30_000).drain();

@@ -160,7 +160,9 @@ mod tests {
         for (name, host) in &scenario.hosts {
             if host.kind == HostKind::Transom {
                 let host = serde_json::to_value(host).unwrap();
-                let text = host["profile"]["tcp"].as_str().unwrap_or_default();
+                let tcp = &host["profile"]["tcp"];
+                assert!(tcp.is_null() || tcp.is_string(), "{id}: {name}: {tcp}");
+                let text = tcp.as_str().unwrap_or_default();
                 assert_eq!(compose(text), compose_classic(text), "{id}: {name}");
             }
         }

@@ -117,7 +117,7 @@ impl Drop for Attached {
 }
 
 /// Attaches a program to an interface as a filter below the queueing discipline `clsact`, which is made if it is not there. Returns the filter's name, which
-/// is the program's and its number: `NAME:[NUMBER]`.
+/// is the program's and its number: `NAME:[NUMBER]`. The filter stays when the process ends, so `Attached` removes it.
 fn attach_filter(program: &Program<'_>, index: u32, side: Side) -> Result<String, BpfError> {
     let point = match side {
         Side::Ingress => TC_INGRESS,

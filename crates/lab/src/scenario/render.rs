@@ -25,7 +25,7 @@ pub(super) fn diagnostic(
     let margin = " ".repeat(number.len());
     writeln!(f, "{margin}--> {name}:{line}:{column}")?;
     writeln!(f, "{margin} |")?;
-    let quoted = text.lines().nth(line - 1).unwrap_or_default();
+    let quoted = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     writeln!(f, "{number} | {}", quoted.trim_end())?;
     write!(f, "{margin} | ")?;
     let mut characters = quoted.chars();

@@ -91,7 +91,7 @@ impl TcpStream {
         self.inspect(|connection, _| connection.settings().nodelay)
     }
 
-    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::exchange`] lists which can be exchanged.
+    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`UnitChoice`] lists which can be exchanged.
     /// The other units stay.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl TcpStream {
             .map_err(invalid)
     }
 
-    /// Exchanges a unit; [`transom_tcp::exchange`] says what stays.
+    /// Exchanges a unit; [`UnitChoice`] says what stays.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if it does not work with the others, [`io::ErrorKind::NotConnected`] if the connection is gone.

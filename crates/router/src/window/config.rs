@@ -77,7 +77,7 @@ pub struct ControlConfig {
     /// Only returning packets pass here; data takes another path. So the answer to a SYN is accepted without the SYN. A host behind the
     /// queue can then fill the table.
     pub returns_only: bool,
-    /// Flows are searched for one by one, as in the paper, instead of by a hash (`FlowTable::searched`).
+    /// Flows are searched for one by one, as in the paper, instead of by a hash.
     pub searched: bool,
     /// The least window for policies that remember no flows, in bytes.
     pub mss: u16,
@@ -306,7 +306,7 @@ impl PolicyConfig {
         let (parameter, value) = match self {
             PolicyConfig::TargetWindow(config) => ("upper", config.upper.as_limit()),
             PolicyConfig::AckDelay { above, .. } => ("above", Limit::Bytes(*above)),
-            _ => return Ok(()),
+            PolicyConfig::FairShare { .. } | PolicyConfig::ExplicitWindow { .. } => return Ok(()),
         };
         let never = match (value, limit) {
             (Limit::Packets(value), Limit::Packets(limit))

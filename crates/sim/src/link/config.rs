@@ -26,6 +26,7 @@ use transom_router::window::{ControlConfigError, PolicyConfig};
 /// delay=20ms, queue=100 packets, loss=0.5%". A program sets what is no field here as text, with [`set`](Self::set).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct LinkConfig {
     /// Bits per second; without it, transmission takes no time and the queue stays empty.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,8 +89,8 @@ impl QueueDelay {
         self.total.as_nanos() as f64 / self.packets as f64
     }
 
-    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is. Zero gives the least, and
-    /// a hundred the greatest, exactly.
+    /// The value that `percent` of a hundred packets do not exceed, by the nearest rank; at most 1 % more than it is. Zero gives the least, at
+    /// most 1 % below it. A hundred gives the greatest, exactly but for the classic lane.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_percentile(percent)).min(self.max)
     }

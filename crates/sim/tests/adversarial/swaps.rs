@@ -12,26 +12,12 @@ use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::time::Instant;
 use transom_tcp::{Connection, ConnectionState};
 
-const EXCHANGEABLE: [Unit; 11] = [
-    Unit::Congestion,
-    Unit::Counting,
-    Unit::SlowStart,
-    Unit::EarlyRetransmit,
-    Unit::Reordering,
-    Unit::LimitedTransmit,
-    Unit::Reduction,
-    Unit::Undo,
-    Unit::Pacing,
-    Unit::Acknowledgements,
-    Unit::Nagle,
-];
-
 /// The words whose units can be exchanged, by unit.
 fn exchangeable() -> Vec<(Unit, &'static str)> {
     let algorithms = ALGORITHMS.iter().map(|entry| entry.name).filter(|name| *name != "none");
     let congestion = algorithms.map(|name| (Unit::Congestion, name));
     let words = WORDS.iter().map(|word| (word.unit, word.name)).chain(congestion);
-    words.filter(|(unit, _)| EXCHANGEABLE.contains(unit)).collect()
+    words.filter(|(unit, _)| unit.exchangeable().is_ok()).collect()
 }
 
 /// One to four words for different units.

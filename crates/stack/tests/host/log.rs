@@ -167,7 +167,7 @@ impl Extension for Fickle {
         self.0 += 1;
         match self.0 {
             1 => limits.at_most(Value::Cwnd(2 * view.mss())),
-            _ => limits.between(Variable::Rto, 2, 1),
+            _ => limits.between(Value::Rto(Duration::from_millis(2)), Value::Rto(Duration::ZERO)),
         }
     }
 }

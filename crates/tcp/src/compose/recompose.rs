@@ -11,7 +11,7 @@ impl Unit {
     ///
     /// # Errors
     /// Why it cannot.
-    fn exchangeable(self) -> Result<(), &'static str> {
+    pub fn exchangeable(self) -> Result<(), &'static str> {
         match self {
             Unit::Congestion
             | Unit::Counting

@@ -144,6 +144,7 @@ impl<T: BuiltIn> fmt::Display for Chosen<T> {
     }
 }
 
+/// A built-in algorithm with a program's own parameters, such as `CongestionChoice::from(Vegas { .. })`.
 impl<T: BuiltIn> From<T> for CongestionChoice {
     fn from(algorithm: T) -> Self {
         CongestionChoice::new(Chosen(algorithm))

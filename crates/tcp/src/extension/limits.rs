@@ -59,9 +59,10 @@ impl Limits {
         self.set(variable, Interval::exactly(value));
     }
 
-    /// From `least` to `most`, in the variable's [unit](Variable::unit). With nothing between them the layer is [at fault](super::Fault::Nonsense).
-    pub fn between(&mut self, variable: Variable, least: u64, most: u64) {
-        match Interval::new(least, most) {
+    /// From `least` to `most`. With nothing between them, or of two variables, the layer is [at fault](super::Fault::Nonsense).
+    pub fn between(&mut self, least: Value, most: Value) {
+        let ((variable, least), (other, most)) = (least.parts(), most.parts());
+        match Interval::new(least, most).filter(|_| variable == other) {
             Some(interval) => self.set(variable, interval),
             None => self.fail(Fault::Nonsense(variable)),
         }
@@ -77,7 +78,7 @@ impl Limits {
         }
     }
 
-    /// Any value again. The default limits ask for nothing, of no variable and of the clock.
+    /// Any value of `variable` again. `*limits = Limits::default()` drops all requests, and the wake-up.
     pub fn clear(&mut self, variable: Variable) {
         self.set(variable, Interval::ANY);
     }
@@ -88,7 +89,7 @@ impl Limits {
     }
 
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
-    /// wish. With nothing, the clock does not wake it, after all.
+    /// wish. With `None` the clock does not wake it.
     ///
     /// The clock wakes a layer at most once in 100 µs; an earlier wake-up is postponed. A layer that requests times in the past more than 100 times in
     /// a row is [at fault](super::Fault::Restless), unless each of them is less late than the one before.

@@ -8,9 +8,12 @@ use crate::time::Duration;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// The values in both.
+/// The values that two layers with these requests leave: none if they contradict each other.
 fn meet(a: Interval, b: Interval) -> Option<Interval> {
-    Interval::new(a.low().max(b.low()), a.high().min(b.high()))
+    let asks = |id, interval| layer(id, move |limits| limits.set(Variable::Cwnd, interval));
+    let ruling = combine(&[asks(0, a), asks(1, b)]).rule(Variable::Cwnd, 0, Interval::ANY);
+    // Two layers that ask for nothing leave everything.
+    ruling.requested.or((!ruling.conflict).then_some(Interval::ANY))
 }
 
 fn ms(n: u64) -> Duration {
@@ -93,7 +96,7 @@ fn a_conflict_leaves_tcps_own() {
 fn nonsense_is_noticed() {
     let (_, limits) = layer(0, |limits| {
         limits.at_most(Value::Cwnd(4000));
-        limits.between(Variable::Cwnd, 10, 9);
+        limits.between(Value::Cwnd(10), Value::Cwnd(9));
     });
     assert_eq!(limits.fault(), Some(Fault::Nonsense(Variable::Cwnd)));
     assert_eq!(limits.asked(Variable::Cwnd), Interval::at_most(4000));
