@@ -88,6 +88,18 @@ impl Default for MemoryConfig {
     }
 }
 
+/// The traffic of one direction of a memory device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryCounts {
+    /// Packets accepted from the sender.
+    pub packets: u64,
+    /// Bytes of IP packet accepted from the sender.
+    pub bytes: u64,
+    /// Times that the sender was told to wait.
+    pub refused: u64,
+}
+
 /// One direction: packets under way, and the buffers they travel in.
 #[derive(Debug)]
 struct Lane {
@@ -98,6 +110,7 @@ struct Lane {
     /// Buffers of one super-segment; never asked where there are none.
     super_segments: BufferPool,
     mtu: usize,
+    counts: MemoryCounts,
 }
 
 impl Lane {
@@ -110,13 +123,15 @@ impl Lane {
             packets: BufferPool::new(config.mtu, limit),
             super_segments: BufferPool::new(longest, limit),
             mtu: config.mtu,
+            counts: MemoryCounts::default(),
         }
     }
 
     /// Whether there is room for `count` more packets.
-    fn admit(&self, count: usize) -> io::Result<()> {
+    fn admit(&mut self, count: usize) -> io::Result<()> {
         // A packet that is longer than the queue may enter an empty one.
         if !self.queue.is_empty() && self.queue.len() + count > self.limit {
+            self.counts.refused += 1;
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(())
@@ -126,6 +141,12 @@ impl Lane {
     fn buffer(&mut self, length: usize) -> PacketBuf {
         let pool = if length <= self.mtu { &mut self.packets } else { &mut self.super_segments };
         pool.take()
+    }
+
+    fn push(&mut self, packet: RxPacket) {
+        self.counts.packets += 1;
+        self.counts.bytes += packet.range.len() as u64;
+        self.queue.push_back(packet);
     }
 
     fn recycle(&mut self, buffer: PacketBuf) {
@@ -225,7 +246,7 @@ impl Shared {
             rustix::io::write(&self.readable, &1u64.to_ne_bytes())?;
             state.signalled = true;
         }
-        state.lane.queue.push_back(packet);
+        state.lane.push(packet);
         Ok(())
     }
 
@@ -248,6 +269,7 @@ impl Shared {
 ///
 /// When the other end has been dropped, this one behaves like a host whose cable was pulled:
 /// packets are accepted until the queue is full, and none arrive.
+/// [`MemoryDevice::is_connected`] tells.
 #[derive(Debug)]
 pub struct MemoryDevice {
     capabilities: Capabilities,
@@ -272,8 +294,18 @@ pub fn pair(config: &MemoryConfig) -> io::Result<(MemoryDevice, MemoryDevice)> {
 
 impl MemoryDevice {
     /// Whether the other end exists still.
-    fn is_connected(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         Arc::strong_count(&self.outgoing) > 1
+    }
+
+    /// The traffic that this end has sent.
+    pub fn sent(&self) -> MemoryCounts {
+        self.outgoing.lock().lane.counts
+    }
+
+    /// The traffic that the other end has sent, received already or not.
+    pub fn arrived(&self) -> MemoryCounts {
+        self.incoming.lock().lane.counts
     }
 }
 
@@ -332,6 +364,21 @@ impl MemoryLink {
             lane: Lane::new(config),
         }
     }
+
+    /// How many packets are under way.
+    pub fn len(&self) -> usize {
+        self.lane.queue.len()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.lane.queue.is_empty()
+    }
+
+    /// The traffic of the link.
+    pub fn counts(&self) -> MemoryCounts {
+        self.lane.counts
+    }
 }
 
 impl Device for MemoryLink {
@@ -349,14 +396,14 @@ impl Device for MemoryLink {
                 packet,
                 || lane.borrow_mut().buffer(mtu),
                 |packet| {
-                    lane.borrow_mut().queue.push_back(packet);
+                    lane.borrow_mut().push(packet);
                     Ok(())
                 },
             );
         }
         self.lane.admit(1)?;
         let buffer = self.lane.buffer(packet.len());
-        self.lane.queue.push_back(fill(buffer, packet)?);
+        self.lane.push(fill(buffer, packet)?);
         Ok(())
     }
 

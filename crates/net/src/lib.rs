@@ -95,12 +95,12 @@ pub use stream::{Chunk, ChunkReader, Direction, HeldStream, TcpStream};
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 pub use telemetry::Telemetry;
 pub use transom_stack::{
-    Interface, ListenConfig, Refusal, SocketOption, SocketOptions, Unreachable,
+    Incoming, Interface, ListenConfig, Refusal, SocketOption, SocketOptions, Unreachable,
 };
 pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::{
-    Adu, ConnectionState, Hole, IcmpError, KeepAlive, PathMtuDiscovery, Piece, Profile, Received,
-    Report, Setting, Settings, WriteOptions,
+    AckChoice, Adu, ConnectionState, Hole, IcmpError, KeepAlive, PacingChoice, PathMtuDiscovery, Piece, Profile, Received,
+    Report, Setting, Settings, UnitChoice, WriteOptions,
 };
 
 /// The most queues of a device, and so shards of a host, if nobody asks for more: each has a thread.

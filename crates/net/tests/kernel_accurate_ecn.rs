@@ -70,7 +70,10 @@ struct KernelAccurateEcn {
 /// with ECT(0) and with congestion experienced.
 fn kernels(socket: &std::net::TcpStream) -> KernelAccurateEcn {
     let info = tcp_info(socket).unwrap();
-    let word = |at: usize| u32::from_ne_bytes(*info.as_bytes()[at..].first_chunk().unwrap());
+    let word = |at: usize| {
+        let word = info.as_bytes().get(at..).and_then(<[u8]>::first_chunk);
+        u32::from_ne_bytes(*word.expect("a kernel that knows it"))
+    };
     KernelAccurateEcn {
         received_ce: word(248),
         received_bytes: [word(268), word(264), word(272)],

@@ -27,6 +27,9 @@ fn parts_arrive_in_a_row_and_in_order() {
     assert_eq!(far.recv().unwrap().bytes(), b"headfirstsecond");
     assert_eq!(far.recv().unwrap().bytes(), b"next");
     assert_eq!(far.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(near.sent(), MemoryCounts { packets: 2, bytes: 19, refused: 0 });
+    assert_eq!(far.arrived(), near.sent());
+    assert_eq!(far.sent(), MemoryCounts::default());
 }
 
 #[test]
@@ -37,6 +40,7 @@ fn a_full_queue_refuses_and_loses_nothing() {
     near.send(&TxPacket::whole(b"2")).unwrap();
     let error = near.send(&TxPacket::whole(b"3")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(near.sent().refused, 1);
     far.send(&TxPacket::whole(b"the other direction has its own queue")).unwrap();
     assert_eq!(far.recv().unwrap().bytes(), b"1");
     near.send(&TxPacket::whole(b"3")).unwrap();

@@ -1,8 +1,9 @@
 //! The reading side of a stream: what was taken out of the receive queue and not yet consumed, and what is still there.
 
-use crate::TcpStream;
-use bytes::{Buf, Bytes};
+use crate::{Received, TcpStream};
+use bytes::Bytes;
 use std::io;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
@@ -30,26 +31,52 @@ impl Input {
         (!rest.is_empty()).then(|| rest.slice(..rest.len().min(room)))
     }
 
-    pub(super) fn consume(&self, bytes: usize) {
+    /// Takes the front of the rest out, as far as `room` goes, and gives it to `put`. Says how much that was; `None` if there is no rest. Whoever reads
+    /// beside this gets other bytes.
+    fn take(&self, room: usize, put: impl FnOnce(&[u8])) -> Option<usize> {
         let mut rest = self.rest();
-        if bytes < rest.len() {
-            rest.advance(bytes);
-        } else {
-            // Its memory goes back to the device.
-            *rest = Bytes::new();
+        if rest.is_empty() {
+            return None;
+        }
+        let front = rest.slice(..rest.len().min(room));
+        put(&front);
+        *rest = rest.slice(front.len()..);
+        Some(front.len())
+    }
+
+    /// Takes all of the rest out.
+    fn take_all(&self) -> Option<Bytes> {
+        Some(mem::take(&mut *self.rest())).filter(|rest| !rest.is_empty())
+    }
+
+    /// Leaves only the last bytes of the rest, so many at most. If there are none, their memory goes back to the device.
+    pub(super) fn leave(&self, most: usize) {
+        let mut rest = self.rest();
+        if let Some(gone) = rest.len().checked_sub(most) {
+            *rest = rest.slice(gone..);
         }
     }
 
     /// Reads what is there.
     pub(super) fn try_read(&self, stream: &TcpStream, out: &mut [u8]) -> io::Result<usize> {
-        let Some(mut front) = self.front(out.len()) else {
-            return io::Read::read(&mut &*stream, out);
-        };
-        let n = front.len();
-        front.copy_to_slice(&mut out[..n]);
-        drop(front);
-        self.consume(n);
-        Ok(n)
+        match self.take(out.len(), |front| out[..front.len()].copy_from_slice(front)) {
+            Some(n) => Ok(n),
+            None => io::Read::read(&mut &*stream, out),
+        }
+    }
+
+    pub(super) fn read_or_hole(&self, stream: &TcpStream, out: &mut [u8]) -> io::Result<Received> {
+        match self.take(out.len(), |front| out[..front.len()].copy_from_slice(front)) {
+            Some(n) => Ok(Received::Bytes(n)),
+            None => stream.read_or_hole(out),
+        }
+    }
+
+    pub(super) fn read_chunk(&self, stream: &TcpStream) -> io::Result<Option<Bytes>> {
+        match self.take_all() {
+            Some(rest) => Ok(Some(rest)),
+            None => Ok(stream.read_chunk()?.map(Bytes::from_owner)),
+        }
     }
 
     pub(super) fn poll_peek(
@@ -74,11 +101,7 @@ impl Input {
         context: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(front) = self.front(out.remaining()) {
-            out.put_slice(&front);
-            let n = front.len();
-            drop(front);
-            self.consume(n);
+        if self.take(out.remaining(), |front| out.put_slice(front)).is_some() {
             return Poll::Ready(Ok(()));
         }
         let space = out.initialize_unfilled_to(out.remaining().min(MOST_ZEROED));
@@ -93,12 +116,13 @@ impl Input {
         stream: &TcpStream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Bytes>> {
-        if !self.has_rest() {
-            let taken =
-                stream.poll_reading(context, None, |connection, now| connection.read_taken(now));
-            let chunk = stream.chunk(ready!(taken)?);
-            *self.rest() = chunk.map(Bytes::from_owner).unwrap_or_default();
+        if let Some(rest) = self.front(usize::MAX) {
+            return Poll::Ready(Ok(rest));
         }
-        Poll::Ready(Ok(self.rest().clone()))
+        let taken =
+            stream.poll_reading(context, None, |connection, now| connection.read_taken(now));
+        let chunk = stream.chunk(ready!(taken)?).map(Bytes::from_owner).unwrap_or_default();
+        self.rest().clone_from(&chunk);
+        Poll::Ready(Ok(chunk))
     }
 }

@@ -10,6 +10,9 @@ use std::ops::Deref;
 use std::task::{self, Context, Poll};
 
 /// A socket server on a [`Stack`]. It has what the [listener](crate::TcpListener) has that it is made from.
+///
+/// The calls of that one that wait block the executor: `incoming` and `wait_incoming`. The streams that it gives itself are blocking ones, and become
+/// streams of this module by [`TcpStream::from`].
 #[derive(Debug)]
 pub struct TcpListener(crate::TcpListener);
 

@@ -1,4 +1,5 @@
-//! Halves of a stream, which borrow it or share it. Each has what the whole stream has, besides its traits.
+//! Halves of a stream, which borrow it or share it. Each has what the whole stream has, besides its traits. What [`TcpStream`] says of calls that read
+//! behind what was lent, or that wait, holds for them too.
 
 use super::stream::TcpStream;
 use bytes::Bytes;
@@ -10,28 +11,56 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-/// The reading half of [`TcpStream::split`].
+/// The reading half of [`TcpStream::split`]. Dropping it changes nothing: what it has lent and nobody has consumed is read next from the stream.
 pub type ReadHalf<'a> = ReadingHalf<&'a TcpStream>;
 /// The writing half of [`TcpStream::split`]. Dropping it changes nothing; `shutdown` ends the stream to the peer.
 pub type WriteHalf<'a> = WritingHalf<&'a TcpStream>;
-/// The reading half of [`TcpStream::into_split`].
+/// The reading half of [`TcpStream::into_split`]. Dropping it changes nothing: the other half can still read, by [`TcpStream::try_read`], and what was
+/// lent and not consumed comes first.
 pub type OwnedReadHalf = ReadingHalf<Arc<TcpStream>>;
 /// The writing half of [`TcpStream::into_split`]. Dropping it ends the stream to the peer.
-pub type OwnedWriteHalf = WritingHalf<Arc<TcpStream>>;
+pub type OwnedWriteHalf = WritingHalf<Ending>;
 
 /// [`ReadHalf`] and [`OwnedReadHalf`].
+///
+/// Calls that it has from [`crate::TcpStream`] read behind what was lent, and those that wait block the executor: see [`TcpStream`].
 #[derive(Debug)]
 pub struct ReadingHalf<S> {
     stream: S,
-    /// What [`AsyncBufRead::poll_fill_buf`] lends. It is consumed from the stream's input.
+    /// What [`AsyncBufRead::poll_fill_buf`] lends. The rest in the stream's input is its end: all of it, if nobody else has read.
     lent: Bytes,
 }
 
 /// [`WriteHalf`] and [`OwnedWriteHalf`].
+///
+/// Calls that it has from [`crate::TcpStream`] read behind what was lent, and those that wait block the executor: see [`TcpStream`].
 #[derive(Debug)]
-pub struct WritingHalf<S: Deref<Target = TcpStream>> {
+pub struct WritingHalf<S> {
     stream: S,
-    ends_on_drop: bool,
+}
+
+/// The stream of an [`OwnedWriteHalf`], which ends to the peer when this is dropped. Only this has a destructor: a [`WriteHalf`] would borrow the stream
+/// until the end of its scope if it had one.
+#[derive(Debug)]
+pub struct Ending {
+    stream: Arc<TcpStream>,
+    ends: bool,
+}
+
+impl Deref for Ending {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if self.ends {
+            let _ = self.stream.end();
+        }
+    }
 }
 
 /// The halves are not of the same stream.
@@ -52,31 +81,37 @@ impl<S> ReadingHalf<S> {
     }
 }
 
-impl<S: Deref<Target = TcpStream>> WritingHalf<S> {
-    pub(super) fn new(stream: S, ends_on_drop: bool) -> Self {
-        WritingHalf { stream, ends_on_drop }
+impl<S> WritingHalf<S> {
+    pub(super) fn new(stream: S) -> Self {
+        WritingHalf { stream }
     }
 }
 
-impl ReadingHalf<Arc<TcpStream>> {
+impl Ending {
+    pub(super) fn new(stream: Arc<TcpStream>) -> Self {
+        Ending { stream, ends: true }
+    }
+}
+
+impl OwnedReadHalf {
     /// Puts the halves together again.
     ///
     /// # Errors
     /// [`ReuniteError`], which gives the halves back, if they are not of the same stream.
     pub fn reunite(self, other: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
-        if !Arc::ptr_eq(&self.stream, &other.stream) {
+        if !Arc::ptr_eq(&self.stream, &other.stream.stream) {
             return Err(ReuniteError(self, other));
         }
         other.forget();
         // There were only two.
         Arc::try_unwrap(self.stream).map_err(|stream| {
-            let writing = WritingHalf::new(Arc::clone(&stream), true);
+            let writing = WritingHalf::new(Ending::new(Arc::clone(&stream)));
             ReuniteError(ReadingHalf::new(stream), writing)
         })
     }
 }
 
-impl WritingHalf<Arc<TcpStream>> {
+impl OwnedWriteHalf {
     /// Puts the halves together again.
     ///
     /// # Errors
@@ -87,15 +122,7 @@ impl WritingHalf<Arc<TcpStream>> {
 
     /// Drops the half without an end of the stream.
     pub fn forget(mut self) {
-        self.ends_on_drop = false;
-    }
-}
-
-impl<S: Deref<Target = TcpStream>> Drop for WritingHalf<S> {
-    fn drop(&mut self) {
-        if self.ends_on_drop {
-            let _ = self.stream.end();
-        }
+        self.stream.ends = false;
     }
 }
 
@@ -115,12 +142,14 @@ impl<S: Deref<Target = TcpStream>> Deref for WritingHalf<S> {
     }
 }
 
-impl<S: Deref<Target = TcpStream>> AsyncRead for ReadingHalf<S> {
+impl<S: Deref<Target = TcpStream> + Unpin> AsyncRead for ReadingHalf<S> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Its memory goes back to the device as soon as it is read.
+        self.lent = Bytes::new();
         self.stream.input.poll_read(&self.stream.net, context, out)
     }
 }
@@ -132,9 +161,13 @@ impl<S: Deref<Target = TcpStream> + Unpin> AsyncBufRead for ReadingHalf<S> {
         Poll::Ready(Ok(&half.lent[..]))
     }
 
-    fn consume(mut self: Pin<&mut Self>, bytes: usize) {
-        self.lent = Bytes::new();
-        self.stream.input.consume(bytes);
+    fn consume(self: Pin<&mut Self>, bytes: usize) {
+        let half = self.get_mut();
+        let bytes = bytes.min(half.lent.len());
+        if bytes > 0 {
+            half.lent = half.lent.slice(bytes..);
+            half.stream.input.leave(half.lent.len());
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::address::{ToSocketAddrs, each_address};
 use super::input::Input;
-use super::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadingHalf, WriteHalf, WritingHalf};
-use crate::{Bytes, ConnectOptions, Stack};
+use super::split::{
+    Ending, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadingHalf, WriteHalf, WritingHalf,
+};
+use crate::{Bytes, ConnectOptions, Received, Stack};
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Write};
 use std::net::Shutdown;
@@ -21,6 +23,9 @@ use transom_tcp::Connection;
 ///
 /// Its addresses, settings and state are those of the [stream](crate::TcpStream) that it is made from, and that it can be made into again. That one is
 /// non-blocking, and does not see data that a [half](ReadHalf) has lent and nobody has consumed.
+///
+/// So its calls that read, and that have no namesake here, read behind what was lent: `take_chunks`, `read_through`, `read_unordered`, `poll_with`, and
+/// its `poll_read` with a slice. Its calls that wait block the executor: `wait_for_report`, and all after `set_nonblocking(false)`.
 #[derive(Debug)]
 pub struct TcpStream {
     pub(super) net: crate::TcpStream,
@@ -98,6 +103,23 @@ impl TcpStream {
         self.input.try_read(&self.net, out)
     }
 
+    /// Reads what is there, or takes note of a hole, as [`crate::TcpStream::read_or_hole`]. It does not wait.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is nothing; otherwise as [`crate::TcpStream::read_or_hole`].
+    pub fn read_or_hole(&self, out: &mut [u8]) -> io::Result<Received> {
+        self.input.read_or_hole(&self.net, out)
+    }
+
+    /// Takes the next data out of the stream without a copy, as [`crate::TcpStream::read_chunk`]: first what a half has lent and nobody has consumed.
+    /// `None` is the end of the stream. It does not wait.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is nothing; otherwise as [`io::Read::read`].
+    pub fn read_chunk(&self) -> io::Result<Option<Bytes>> {
+        self.input.read_chunk(&self.net)
+    }
+
     /// Writes what there is room for.
     ///
     /// # Errors
@@ -148,13 +170,13 @@ impl TcpStream {
     /// Splits the stream into a reading and a writing half, which may be used by two futures of one task.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         let stream = &*self;
-        (ReadingHalf::new(stream), WritingHalf::new(stream, false))
+        (ReadingHalf::new(stream), WritingHalf::new(stream))
     }
 
     /// Splits the stream into halves that may go to different tasks. Dropping the writing half ends the stream to the peer.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         let stream = Arc::new(self);
-        (ReadingHalf::new(Arc::clone(&stream)), WritingHalf::new(stream, true))
+        (ReadingHalf::new(Arc::clone(&stream)), WritingHalf::new(Ending::new(stream)))
     }
 
     /// Resets the connection when the stream is dropped, instead of closing it in order. (A drop that waits would block the executor, so an asynchronous

@@ -4,7 +4,7 @@ use crate::support::{connection, hosts, run};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
-use transom_net::Bytes;
+use transom_net::{Bytes, Received};
 use transom_net::tokio::{TcpListener, TcpStream};
 
 #[test]
@@ -120,6 +120,94 @@ fn lines_are_read_from_the_memory_in_which_they_arrived() {
         while input.read_line(&mut heard).await.unwrap() > 0 {}
         assert_eq!(heard, text);
         drop(writer.await.unwrap());
+    });
+}
+
+#[test]
+fn a_stream_is_used_after_its_halves_in_the_same_scope() {
+    run(async {
+        let (a, b) = hosts();
+        let (mut client, mut server) = connection(&a, &b).await;
+        client.write_all(b"there and back").await.unwrap();
+        client.shutdown().await.unwrap();
+        let (mut input, mut output) = server.split();
+        assert_eq!(tokio::io::copy(&mut input, &mut output).await.unwrap(), 14);
+        // Both halves are still there: they have no destructor that would borrow the stream until the end of the scope.
+        server.write_all(b" again").await.unwrap();
+        server.shutdown().await.unwrap();
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(heard, "there and back again");
+    });
+}
+
+#[test]
+fn every_byte_is_read_once() {
+    run(async {
+        let (a, b) = hosts();
+        let (mut client, mut server) = connection(&a, &b).await;
+        // Each number once. A packet brings many, so that much of it is lent.
+        const NUMBERS: u32 = 100_000;
+        let data: Vec<u8> = (0..NUMBERS).flat_map(u32::to_be_bytes).collect();
+        let writer = tokio::spawn(async move {
+            server.write_all(&data).await.unwrap();
+            server.shutdown().await.unwrap();
+        });
+        let mut heard = Vec::new();
+        loop {
+            let (mut input, _output) = client.split();
+            // All of it stays in the stream.
+            if input.fill_buf().await.unwrap().is_empty() {
+                break;
+            }
+            let reader = || {
+                let mut seen = Vec::new();
+                let mut number = [0; 4];
+                while seen.len() < 20_000 {
+                    match client.try_read(&mut number) {
+                        Ok(4) => seen.push(u32::from_be_bytes(number)),
+                        // A chunk that ends within a number.
+                        Ok(n) => panic!("{n} bytes of a number"),
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                            break;
+                        }
+                    }
+                }
+                seen
+            };
+            std::thread::scope(|scope| {
+                let readers = [scope.spawn(reader), scope.spawn(reader)];
+                readers.map(|reader| heard.extend(reader.join().unwrap()));
+            });
+        }
+        writer.await.unwrap();
+        heard.sort_unstable();
+        assert!(heard.into_iter().eq(0..NUMBERS));
+    });
+}
+
+#[test]
+fn what_was_lent_is_read_first() {
+    run(async {
+        let (a, b) = hosts();
+        let (mut client, mut server) = connection(&a, &b).await;
+        server.write_all(b"one two three").await.unwrap();
+        let (mut input, _output) = client.split();
+        assert_eq!(input.fill_buf().await.unwrap(), b"one two three");
+        input.consume(1);
+        input.consume(1);
+        // Another reader takes some of what was lent: that is not consumed a second time.
+        assert_eq!(client.try_read(&mut [0; 2]).unwrap(), 2);
+        let (mut input, _output) = client.split();
+        assert_eq!(input.fill_buf().await.unwrap(), b"two three");
+        let mut seen = [0; 4];
+        assert_eq!(input.try_read(&mut seen).unwrap(), 4);
+        input.consume(4);
+        assert_eq!(client.read_or_hole(&mut seen).unwrap(), Received::Bytes(4));
+        assert_eq!(&seen, b"thre");
+        assert_eq!(client.read_chunk().unwrap().unwrap(), "e");
+        assert_eq!(client.read_chunk().unwrap_err().kind(), ErrorKind::WouldBlock);
     });
 }
 

@@ -306,7 +306,9 @@ impl PolicyConfig {
         let (parameter, value) = match self {
             PolicyConfig::TargetWindow(config) => ("upper", config.upper.as_limit()),
             PolicyConfig::AckDelay { above, .. } => ("above", Limit::Bytes(*above)),
-            PolicyConfig::FairShare { .. } | PolicyConfig::ExplicitWindow { .. } => return Ok(()),
+            PolicyConfig::None
+            | PolicyConfig::FairShare { .. }
+            | PolicyConfig::ExplicitWindow { .. } => return Ok(()),
         };
         let never = match (value, limit) {
             (Limit::Packets(value), Limit::Packets(limit))
