@@ -99,8 +99,8 @@ pub use transom_stack::{
 };
 pub use transom_tcp::manipulation::{self, Manipulation};
 pub use transom_tcp::{
-    AckChoice, Adu, ConnectionState, Hole, IcmpError, KeepAlive, PacingChoice, PathMtuDiscovery, Piece, Profile, Received,
-    Report, Setting, Settings, UnitChoice, WriteOptions,
+    AckChoice, Adu, ConnectionState, Hole, IcmpError, KeepAlive, PacingChoice, PathMtuDiscovery,
+    Piece, Profile, Received, Report, Setting, Settings, UnitChoice, WriteOptions,
 };
 
 /// The most queues of a device, and so shards of a host, if nobody asks for more: each has a thread.

@@ -39,7 +39,8 @@ fn a_connection_has_the_options_from_its_syn_on() {
     assert_eq!(stream.settings().unwrap().user_timeout, Some(Duration::from_secs(9).into()));
     assert_eq!(stream.settings().unwrap().notsent_low_water, 5000);
     assert_eq!(stream.settings().unwrap().receive_low_water, 10);
-    let congestion = stream.with_connection(|connection, _| connection.profile().congestion.clone());
+    let congestion =
+        stream.with_connection(|connection, _| connection.profile().congestion.clone());
     assert_eq!(congestion.unwrap(), CongestionChoice::reno());
     assert_eq!(stream.linger().unwrap(), Some(Duration::ZERO));
     assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);

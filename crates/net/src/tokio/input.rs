@@ -44,6 +44,10 @@ impl Input {
         Some(front.len())
     }
 
+    fn take_into(&self, out: &mut [u8]) -> Option<usize> {
+        self.take(out.len(), |front| out[..front.len()].copy_from_slice(front))
+    }
+
     /// Takes all of the rest out.
     fn take_all(&self) -> Option<Bytes> {
         Some(mem::take(&mut *self.rest())).filter(|rest| !rest.is_empty())
@@ -59,14 +63,14 @@ impl Input {
 
     /// Reads what is there.
     pub(super) fn try_read(&self, stream: &TcpStream, out: &mut [u8]) -> io::Result<usize> {
-        match self.take(out.len(), |front| out[..front.len()].copy_from_slice(front)) {
+        match self.take_into(out) {
             Some(n) => Ok(n),
             None => io::Read::read(&mut &*stream, out),
         }
     }
 
     pub(super) fn read_or_hole(&self, stream: &TcpStream, out: &mut [u8]) -> io::Result<Received> {
-        match self.take(out.len(), |front| out[..front.len()].copy_from_slice(front)) {
+        match self.take_into(out) {
             Some(n) => Ok(Received::Bytes(n)),
             None => stream.read_or_hole(out),
         }
@@ -122,7 +126,7 @@ impl Input {
         let taken =
             stream.poll_reading(context, None, |connection, now| connection.read_taken(now));
         let chunk = stream.chunk(ready!(taken)?).map(Bytes::from_owner).unwrap_or_default();
-        self.rest().clone_from(&chunk);
+        *self.rest() = chunk.clone();
         Poll::Ready(Ok(chunk))
     }
 }

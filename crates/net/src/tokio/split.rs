@@ -93,7 +93,7 @@ impl Ending {
     }
 }
 
-impl OwnedReadHalf {
+impl ReadingHalf<Arc<TcpStream>> {
     /// Puts the halves together again.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl OwnedReadHalf {
     }
 }
 
-impl OwnedWriteHalf {
+impl WritingHalf<Ending> {
     /// Puts the halves together again.
     ///
     /// # Errors
