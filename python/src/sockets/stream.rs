@@ -252,7 +252,7 @@ impl Stream {
         };
         let dict = PyDict::new(py);
         dict.set_item("state", format!("{:?}", info.state))?;
-        dict.set_item("congestion", info.congestion.as_str())?;
+        dict.set_item("congestion", &*info.congestion)?;
         dict.set_item("mss", info.mss)?;
         dict.set_item("cwnd", info.cwnd)?;
         dict.set_item("ssthresh", info.ssthresh)?;
