@@ -2,7 +2,7 @@
 
 use crate::support::{connection, hosts, run};
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use transom_net::tokio::{TcpListener, TcpStream};
 use transom_net::{Bytes, Received};
@@ -155,14 +155,17 @@ fn every_byte_is_read_once() {
         let mut heard = Vec::new();
         loop {
             let (mut input, _output) = client.split();
-            // What is lent here stays in the stream.
-            if input.fill_buf().await.unwrap().is_empty() {
+            // What is lent here stays in the stream, and two threads share it.
+            let lent = input.fill_buf().await.unwrap().len();
+            if lent == 0 {
                 break;
             }
+            let start = Barrier::new(2);
             let reader = || {
+                start.wait();
                 let mut byte = [0];
                 let next = || client.try_read(&mut byte).is_ok_and(|n| n > 0).then(|| byte[0]);
-                std::iter::from_fn(next).collect::<Vec<u8>>()
+                std::iter::from_fn(next).take(lent.div_ceil(2)).collect::<Vec<u8>>()
             };
             std::thread::scope(|scope| {
                 let readers = [scope.spawn(reader), scope.spawn(reader)];
